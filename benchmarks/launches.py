@@ -116,8 +116,8 @@ def measure(launches: int, ended: int, at_once: int) -> None:
     from grid.executions.request import submit
     from grid.models import Environment, Execution, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
-    from grid.queue import admission
     from grid.queue.launches import why_not_launch
+    from tests.support.admitting import admit_waiting
 
     call_command("migrate", verbosity=0)
     history.people()
@@ -144,7 +144,7 @@ def measure(launches: int, ended: int, at_once: int) -> None:
         if numbers:
             in_threads(launch, numbers, at_once).report(what, len(numbers))
     with spending() as admitting:
-        admitted = len(admission.admit_waiting(LOCAL, now=datetime.now(UTC)))
+        admitted = len(admit_waiting(LOCAL, now=datetime.now(UTC)))
     admitting.report("admitted", admitted)
     created_took = asyncio.run(create(admitted))
     held = Execution.objects.holding_slots().order_by().values("owner").annotate(slots=Count("pk"))

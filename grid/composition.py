@@ -18,13 +18,12 @@ from grid.models import Kind
 from grid.notifications import outbox
 from grid.projects import departures
 from grid.queue import gate
-from grid.queue import reasons as queue_reasons
 from grid.sharing import reasons as sharing_reasons
 from grid.starts import startups
 from grid.usage import usage
 from grid.usage.budgets import rules as budgets
-from grid.workspaces.kind import WorkspaceKind
 from grid.workspaces.shutdown import rules as shutdown_rules
+from grid.workspaces.workspaces import WorkspaceKind
 
 
 def compose() -> None:
@@ -46,6 +45,7 @@ def compose() -> None:
         gate,
         maintenance,
         queue_reasons,
+        project_reasons,
         sharing_reasons,
         shutdown_rules,
     ):

@@ -29,7 +29,7 @@ from grid.database import threads as database  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
 from grid.edge.requestids import RequestIds  # noqa: E402
-from grid.executions.token import (  # noqa: E402
+from grid.executions.front import (  # noqa: E402
     access_token,
     front_key,
     workspace_origins,

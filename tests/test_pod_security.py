@@ -12,8 +12,7 @@ import yaml
 from grid.clusters.kind import variables_of_clients
 from grid.clusters.manifests import first, workers
 from grid.executions.apply import ensure_namespace
-from grid.executions.manifests import build
-from grid.executions.ordinarysidecars import without_sidecars
+from grid.executions.manifests import build, without_sidecars
 from grid.executions.spec import FilesSpec
 from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
 from grid.tiers.placeholders import manifest as placeholder

@@ -61,7 +61,6 @@ from grid.notifications import channels
 from grid.notifications.deliveries import record_result, take_due
 from grid.notifications.letters import SENT, SendResult
 from grid.projects import departures
-from grid.queue import admission
 from grid.queue.launches import why_not_launch
 from grid.queue.wait_estimate import outcomes
 from grid.queue.wait_estimate.observing import Observed
@@ -73,6 +72,7 @@ from grid.usage.intervals import Changes, Interval
 from grid.workspaces import workspaces
 from grid.workspaces.shutdown.records import carry_out, store_looks, watched
 from grid.workspaces.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
+from tests.support.admitting import admit_waiting
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
 from tests.support.shop import shop as shop
@@ -248,7 +248,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "running clusters": lambda shop: ledger.running_clusters(LOCAL, {}),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),
-    "admission": lambda shop: admission.admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)),
+    "admission": lambda shop: admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)),
     "a launch": lambda shop: shop.launch(after=60),
     "a launch into a full queue": launch_into_a_full_queue,
     "whether a list has changed": lambda shop: read_versions(NOW),

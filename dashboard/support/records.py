@@ -27,8 +27,8 @@ from dashboard.shell.viewmodels.format import spreadsheet_text
 from grid.configuration import overrides
 from grid.core.reasons import Reader, words_of
 from grid.core.translation import gettext as _
+from grid.executions.front import access_token, front_key
 from grid.executions.spec import ExecutionSpec, parse_spec
-from grid.executions.token import access_token, front_key
 from grid.files import stored_remotes as remotes
 from grid.kube.objects import Event
 from grid.kube.redaction import HIDDEN, Redactor

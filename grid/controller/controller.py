@@ -40,8 +40,8 @@ from grid.executions.policykeeper import PolicyKeeper
 from grid.executions.reconcile import Reconciler
 from grid.files import stored_remotes
 from grid.jobs import jobruns
+from grid.jobs.jobruns import RunMover
 from grid.jobs.runmetrics.collector import MetricCollector
-from grid.jobs.runmover import RunMover
 from grid.kube.api import KubeApi
 from grid.logs.logshipping.shipper import LogShipper
 from grid.metrics.cpuwindow import CpuWindow

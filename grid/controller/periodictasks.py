@@ -41,7 +41,7 @@ from grid.tiers.placeholders import PlaceholderKeeper
 from grid.usage.budgets.keeper import BudgetKeeper
 from grid.usage.peaks import PeakKeeper
 from grid.workspaces.shutdown.observer import PodObserver
-from grid.workspaces.shutdown.watch import ShutdownWatch
+from grid.workspaces.shutdown.records import ShutdownWatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
-"""Creates an execution's objects in the cluster and deletes them. Every step may be repeated at any time.
-
-An object with a derived name and the execution's label comes from an earlier try and is left as it is; an object with the same name but
-without the label belongs to somebody else, and is not touched.
-"""
+"""Creates an execution's objects in the cluster and deletes them; every step may be repeated. An object with a derived name and the
+execution's label comes from an earlier try and is left; one with the same name but without the label is somebody else's, and not
+touched."""
 
 import asyncio
 import logging
@@ -15,8 +13,7 @@ from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotFound
 from grid.core.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.core.translation import gettext as _
 from grid.executions import manifests
-from grid.executions.manifests import Manifest
-from grid.executions.ordinarysidecars import without_sidecars
+from grid.executions.manifests import Manifest, without_sidecars
 from grid.executions.spec import ExecutionSpec
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata, Pod, RawObject
@@ -25,6 +22,9 @@ from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Re
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+LOG_BYTES = 64 * 1024
+LOG_LINES = 5000
+LOG_SECONDS = 10.0
 
 
 class NameTaken(GridError):
@@ -58,12 +58,7 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
 
 
 async def create_all(
-    api: KubeApi,
-    spec: ExecutionSpec,
-    build: Callable[[str], Sequence[Manifest]],
-    *,
-    namespace: str,
-    has_sidecars: bool = True,
+    api: KubeApi, spec: ExecutionSpec, build: Callable[[str], Sequence[Manifest]], *, namespace: str, has_sidecars: bool
 ) -> None:
     """Create the missing objects of a run, in order, of which `build` makes the manifests for the anchor's uid; without native sidecars
     what stands beside the program is ordinary containers. Raise NameTaken, or the API server's error."""
@@ -119,7 +114,8 @@ async def end_pods(
     pods = await find_pods(api, execution_id, namespace=namespace)
     for pod in pods:
         # The garbage collector would do it too; deleting here works also for a pod that has lost its owner.
-        if pod.metadata.deletion_timestamp is None or _has_longer(pod, grace_seconds):
+        left = pod.metadata.deletion_grace_period_seconds or 0
+        if pod.metadata.deletion_timestamp is None or (grace_seconds is not None and left > grace_seconds):
             await delete_pod(api, pod, grace_seconds=grace_seconds)
     return await find_pods(api, execution_id, namespace=namespace) if pods else ()
 
@@ -149,10 +145,6 @@ async def delete_anchor(api: KubeApi, name: str, execution_id: str, *, namespace
         logger.debug("anchor is gone or another now name=%s reason=%s", name, error)
 
 
-def _has_longer(pod: Pod, grace_seconds: int | None) -> bool:
-    return grace_seconds is not None and (pod.metadata.deletion_grace_period_seconds or 0) > grace_seconds
-
-
 async def delete_pod(api: KubeApi, pod: Pod, *, grace_seconds: int | None = None) -> None:
     meta = pod.metadata
     try:
@@ -163,11 +155,6 @@ async def delete_pod(api: KubeApi, pod: Pod, *, grace_seconds: int | None = None
 
 def is_ours(existing: RawObject, execution_id: str) -> bool:
     return (existing["metadata"].get("labels") or {}).get(KEYS.execution) == execution_id
-
-
-LOG_BYTES = 64 * 1024
-LOG_LINES = 5000
-LOG_SECONDS = 10.0
 
 
 async def end_of_log(api: KubeApi, pod: Pod, container: str) -> str:

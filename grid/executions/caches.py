@@ -21,9 +21,9 @@ _STARTING = "starting"
 Enqueue = Callable[[str], None]
 
 
-def execution_of(labelled: Pod | Autoscaler | Metadata) -> str:
-    metadata = labelled if isinstance(labelled, Metadata) else labelled.metadata
-    return metadata.labels.get(KEYS.execution, "")
+def execution_of(labelled: Pod | Autoscaler | Metadata | None) -> str:
+    metadata = labelled if labelled is None or isinstance(labelled, Metadata) else labelled.metadata
+    return metadata.labels.get(KEYS.execution, "") if metadata else ""
 
 
 def execution_of_event(event: Event) -> str:
@@ -43,42 +43,27 @@ class GonePod:
 
 
 class PodCache(Store[Pod]):
-    """The pods of all executions. `enqueue` is called with the execution of each pod that was added, changed or deleted.
-
-    A change of annotations alone enqueues nothing: they are the controller's own notes on workers, written every few seconds.
-    `deleted_pods` holds deleted pods, by execution and uid, until a reconcile takes them out.
-    """
+    """The pods of all executions. `enqueue` is called with the execution of each pod that was added, changed or deleted. A change of
+    annotations alone enqueues nothing: they are the controller's own notes on workers, written every few seconds. `deleted_pods` holds
+    deleted pods, by execution and uid, until a reconcile takes them out."""
 
     def __init__(self, enqueue: Enqueue, clock: Callable[[], datetime]) -> None:
         super().__init__("pods", indexes={"execution": execution_of, _STARTING: _starting})
         self.deleted_pods: dict[str, dict[str, GonePod]] = {}
         self._enqueue = enqueue
         self._clock = clock
+        self.subscribe(self._changed)
 
     def starting(self) -> Sequence[Pod]:
         """Return the first pods of executions that have not started yet."""
         return self.by(_STARTING, _STARTING)
 
-    def apply(self, changed: Pod) -> bool:
-        old = self.get(changed.metadata.key)
-        took = super().apply(changed)
-        if took and old is not None and old.metadata.uid != changed.metadata.uid:
-            self._note_gone(old)  # a new pod has its name already
-        if took and (old is None or _but_for_notes(old) != _but_for_notes(changed)):
-            self._enqueue(execution_of(changed))
-        return took
-
-    def discard(self, key: str) -> bool:
-        old = self.get(key)
-        took = super().discard(key)
-        if old is not None:
-            self._note_gone(old)
-            self._enqueue(execution_of(old))
-        return took
-
-    def _note_gone(self, pod: Pod) -> None:
-        if id := execution_of(pod):
-            self.deleted_pods.setdefault(id, {})[pod.metadata.uid] = GonePod(pod, self._clock())
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        # Gone, or replaced by another one that has its name already.
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid) and (id := execution_of(old)):
+            self.deleted_pods.setdefault(id, {})[old.metadata.uid] = GonePod(old, self._clock())
+        if old is None or new is None or _but_for_notes(old) != _but_for_notes(new):
+            self._enqueue(execution_of(new or old))
 
 
 class AutoscalerCache(Store[Autoscaler]):
@@ -87,20 +72,11 @@ class AutoscalerCache(Store[Autoscaler]):
     def __init__(self, enqueue: Enqueue) -> None:
         super().__init__("autoscalers", indexes={"execution": execution_of})
         self._enqueue = enqueue
+        self.subscribe(self._changed)
 
-    def apply(self, changed: Autoscaler) -> bool:
-        old = self.get(changed.metadata.key)
-        took = super().apply(changed)
-        if took and (old is None or old.spec != changed.spec):
-            self._enqueue(execution_of(changed))
-        return took
-
-    def discard(self, key: str) -> bool:
-        old = self.get(key)
-        took = super().discard(key)
-        if old is not None:
-            self._enqueue(execution_of(old))
-        return took
+    def _changed(self, old: Autoscaler | None, new: Autoscaler | None) -> None:
+        if old is None or new is None or old.spec != new.spec:
+            self._enqueue(execution_of(new or old))
 
 
 class EventCache(EventStore):

@@ -1,10 +1,8 @@
-"""What is around the pods that have no node, for the message of an execution that gives up.
-
-It is needed so seldom that nothing is watched for it: it is listed when the first one gives up, and kept for those that do so within the
-next seconds. What a new node of a pool looks like is read from the database, which remembers it. Without the rights, or an answer in time,
-nothing is known of the nodes, and the message has the scheduler's words instead. Of very many pods only the sums by node are kept, so a pod
-that has rules about other pods is explained by the scheduler's words there, too.
-"""
+"""What is around the pods that have no node, for the message of an execution that gives up. It is needed so seldom that nothing is watched
+for it: it is listed when the first one gives up, and kept for those that do so within the next seconds. What a new node of a pool looks
+like is read from the database, which remembers it. Without the rights, or an answer in time, nothing is known of the nodes, and the
+message has the scheduler's words instead. Of very many pods only the sums by node are kept, so a pod that has rules about other pods is
+explained by the scheduler's words there, too."""
 
 import asyncio
 import logging
@@ -70,12 +68,9 @@ class ClusterSnapshotLister:
         clock: Callable[[], datetime],
         monotonic: Callable[[], float],
     ) -> None:
-        self._api = api
-        self._namespace = namespace
-        self._templates = templates
-        self._claim_events = claim_events
-        self._clock = clock
-        self._monotonic = monotonic
+        self._api, self._namespace = api, namespace
+        self._templates, self._claim_events = templates, claim_events
+        self._clock, self._monotonic = clock, monotonic
         self._last: _Listed | None = None
         self._reading: asyncio.Task[_Listed] | None = None
         self._awaited_until = 0.0
@@ -87,10 +82,8 @@ class ClusterSnapshotLister:
         return scheduling if self.can_judge(pod) else None
 
     async def since(self, created: datetime | None) -> SchedulingContext | None:
-        """Return what is around all pods that were created until then; None when it is not known.
-
-        All who ask wait for the same list, and only for its first seconds: they have others' executions to reconcile.
-        """
+        """Return what is around all pods that were created until then; None when it is not known. All who ask wait for the same list, and
+        only for its first seconds: they have others' executions to reconcile."""
         last = self._last
         if last is None or self._monotonic() >= last.until or not last.is_after(created):
             if self._reading is None or self._reading.done():
@@ -139,11 +132,8 @@ class ClusterSnapshotLister:
                 by_node = dict[str, list[Pod]]()
                 for pod in pods or ():
                     by_node.setdefault(pod.spec.node_name, []).append(pod)
-                classes, groups, templates = (
-                    await read_classes(self._api),
-                    await self._groups(),
-                    await self._templates(),
-                )
+                classes, groups = await read_classes(self._api), await self._groups()
+                templates = await self._templates()
                 remembered = [template.node for template in templates.values()]
                 return SchedulingContext(
                     nodes=nodes,

@@ -1,9 +1,6 @@
-"""The context of a reconcile: the cluster, the database, the caches and the time, and the few ways to ask them.
+"""The context of a reconcile: the cluster, the database, the caches and the time, and the few ways to ask them. The pod of a run and the
+objects of a cluster share it, so that both conclude from absence, keep logs and read events alike."""
 
-The pod of a run and the objects of a cluster share it, so that both conclude from absence, keep logs and read events alike.
-"""
-
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,8 +20,6 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
 from grid.models import State
 from grid.secrets import storedsecrets
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

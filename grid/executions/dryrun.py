@@ -1,13 +1,11 @@
-"""Dry runs of launches: a web process asks, the leading controller tries the very objects with `dryRun=All` and writes down the answer.
-
-Nothing waits for an answer: a launch needs none. A request that nobody answers in time is dropped, and a failure of a dry run harms nothing
-but its own answer.
-"""
+"""Dry runs of launches: a web process asks, the leading controller tries the very objects with `dryRun=All` and writes down the answer. No
+launch needs an answer, so what nobody answers in time is dropped, and a failure harms nothing else."""
 
 import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -58,16 +56,9 @@ def ask(id: str, user: User, data_plane: str, preview: Preview, *, now: datetime
     recent = LaunchCheck.objects.filter(user=user, asked_at__gt=now - WINDOW)
     if recent.count() >= MOST_IN_WINDOW:
         return None
-    values = {
-        "user": user,
-        "data_plane": data_plane,
-        "specs": [msgspec.to_builtins(spec) for spec in preview.specs],
-        "asked_at": now,
-        "answered_at": None,
-        "outcome": CheckOutcome.ASKED,
-        "message": "",
-        "evidence": "",
-    }
+    specs = [msgspec.to_builtins(spec) for spec in preview.specs]
+    values = {"user": user, "data_plane": data_plane, "specs": specs, "asked_at": now}
+    values |= {"answered_at": None, "outcome": CheckOutcome.ASKED, "message": "", "evidence": ""}
     return LaunchCheck.objects.update_or_create(pk=id, defaults=values)[0]
 
 
@@ -86,12 +77,9 @@ def unanswered(data_plane: str, *, now: datetime) -> list[tuple[int, tuple[str, 
 
 
 def record(id: str, answer: DryRunAnswer, *, now: datetime) -> None:
-    LaunchCheck.objects.filter(pk=id).update(
-        outcome=answer.outcome,
-        message=answer.message[:_TEXT_LENGTH],
-        evidence=answer.evidence[:_TEXT_LENGTH],
-        answered_at=now,
-    )
+    message, evidence = answer.message[:_TEXT_LENGTH], answer.evidence[:_TEXT_LENGTH]
+    check = LaunchCheck.objects.filter(pk=id)
+    check.update(outcome=answer.outcome, message=message, evidence=evidence, answered_at=now)
 
 
 def purge(now: datetime, at_most: int) -> int:
@@ -103,8 +91,8 @@ def purge(now: datetime, at_most: int) -> int:
 
 async def dry_run(api: KubeApi, objects: Sequence[Manifest], *, namespace: str) -> DryRunAnswer:
     """Try to create each object and return the answer. The pods of Deployments are tried too: the quota does not look into a template."""
-    tried = 0
-    for manifest in (*objects, *_pods_of(objects)):
+    manifests = [*objects, *_pods_of(objects)]
+    for manifest in manifests:
         try:
             async with asyncio.timeout(TRY_SECONDS):
                 await api.create(manifest.resource, manifest.body, namespace=namespace, dry_run=True)
@@ -117,10 +105,8 @@ async def dry_run(api: KubeApi, objects: Sequence[Manifest], *, namespace: str) 
             return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence)
         except (GridError, TimeoutError) as error:
             return _no_answer(error)
-        tried += 1
-    return DryRunAnswer(
-        CheckOutcome.CONFIRMED, _("The cluster accepted a dry run of its {count} objects.", count=tried)
-    )
+    sentence = _("The cluster accepted a dry run of its {count} objects.", count=len(manifests))
+    return DryRunAnswer(CheckOutcome.CONFIRMED, sentence)
 
 
 class DryRuns:
@@ -147,15 +133,12 @@ class DryRuns:
             except Exception as error:
                 logger.warning("launches not checked reason=%s", error)
                 pause = max(pause, backoff.next())
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._woken.wait()
-            except TimeoutError:
-                continue
 
     async def answer_all(self) -> None:
-        """Answer all requests that somebody waits for, in turn by user. A slow cluster makes the later ones too late: these are not tried
-        any more."""
+        """Answer all requests that somebody waits for, in turn by user; those that a slow cluster makes too late are not tried."""
         context, plane = self._context, self._context.target.data_plane
         while waiting := await context.due_work(unanswered, plane, now=context.clock()):
             for _user, (id, asked_at, specs) in self._turns.each(waiting):
@@ -178,13 +161,12 @@ class DryRuns:
 
 def _refused(manifest: Manifest, error: GridError) -> DryRunAnswer:
     evidence = answer_of(error).message
-    known = explain_refusal(evidence)
-    if known and known.code == NO_DRY_RUN:
-        return DryRunAnswer(CheckOutcome.NOT_KNOWN, f"{known.sentence} {known.next_step}", evidence)
+    known, outcome = explain_refusal(evidence), CheckOutcome.REFUSED
     sentence = _("The cluster would not take its {kind}. Ask an admin of the cluster.", kind=manifest.resource.kind)
     if known:
         sentence = f"{known.sentence} {known.next_step}"
-    return DryRunAnswer(CheckOutcome.REFUSED, sentence, evidence)
+        outcome = CheckOutcome.NOT_KNOWN if known.code == NO_DRY_RUN else outcome
+    return DryRunAnswer(outcome, sentence, evidence)
 
 
 def _no_answer(error: BaseException) -> DryRunAnswer:

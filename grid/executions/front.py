@@ -1,20 +1,21 @@
-"""The front of a workspace or app: the configuration of the nginx beside its program, and the token that nginx checks (pure).
-
-nginx answers only requests with a token of ours that has not expired: `secure_link`, which is compiled into Debian's nginx and into the
-stock image, compares an MD5 of the execution's id, the time and a key. The key is 256 random-looking bits that the program does not know
-and that no page shows; it is on both sides of what is hashed, so that neither an extension nor a collision of MD5 gives a valid token.
-"""
+"""The front of a workspace or app: the configuration of the nginx beside its program, and the token that nginx checks. nginx answers only
+requests with a token of ours that has not expired: `secure_link`, which is compiled into Debian's nginx and into the stock image, compares
+an MD5 of the execution's id, the time and a key. The key is 256 random-looking bits that the program does not know and that no page shows;
+it is on both sides of what is hashed, so that neither an extension nor a collision of MD5 gives a valid token."""
 
 import base64
 import hashlib
+import hmac
 from collections.abc import Sequence
 from html import escape
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import msgspec
+from django.conf import settings
 
 from grid.core.labels import PREFIX
+from grid.core.origins import Origins
 from grid.core.translation import LANGUAGE
 from grid.core.translation import gettext as _
 from grid.diagnosis.beside import FRONT_PORTS
@@ -239,10 +240,8 @@ def front_port(program: int) -> int:
 
 def configuration(front: AuthProxySpec, *, upstream: Sequence[str], is_any_answer_ready: bool) -> str:
     """Return nginx.conf for a program at one of the servers `upstream`. Its relative paths are below the folder that nginx is started in;
-    the key is in a file of its own beside it.
-
-    The kubelet's probe succeeds with what the program answers; or with any answer, to a question that makes no program work.
-    """
+    the key is in a file of its own beside it. The kubelet's probe succeeds with what the program answers; or with any answer, to a
+    question that makes no program work."""
     starting = _("The program is starting and does not answer yet. This page reloads by itself every 3 seconds.")
     crashed = _(
         "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended."
@@ -276,8 +275,7 @@ def configuration(front: AuthProxySpec, *, upstream: Sequence[str], is_any_answe
 
 
 def key_file(execution_id: str, key: str) -> str:
-    """Return the file with the key, which is kept in a Secret: what nginx hashes and compares with the token, and what it compares with
-    the header of a probe."""
+    """Return the file with the key, which is kept in a Secret: what nginx compares with the token, and with the header of a probe."""
     hashed = _hashed(execution_id, "$secure_link_expires", key)
     return f'secure_link_md5 "{hashed}";\nset $probe_key "{probe_key(execution_id, key)}";\n'
 
@@ -312,3 +310,21 @@ def _quoted(text: str) -> str:
     """Return the HTML as one word of nginx's language, which has no escape for a dollar."""
     escaped = text.replace("\\", "&#92;").replace("'", "&#39;").replace("$", "&#36;")
     return f"'{escaped}'"
+
+
+def access_token(execution_id: str) -> str:
+    """Return 64 hexadecimal digits; one execution's token tells nothing about another's."""
+    return _derived(f"compute-grid execution {execution_id}")
+
+
+def front_key(execution_id: str) -> str:
+    """Return the key of the tokens that the execution's front checks: 64 hexadecimal digits, which its program does not know."""
+    return _derived(f"compute-grid front {execution_id}")
+
+
+def _derived(purpose: str) -> str:
+    return hmac.new(settings.SECRET_KEY.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+
+
+def workspace_origins() -> Origins:
+    return Origins(settings.WORKSPACE_ORIGIN.rstrip("/"), by_path=settings.WORKSPACE_PATHS)

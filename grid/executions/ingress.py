@@ -1,16 +1,14 @@
-"""The way of people's requests from an ingress straight to the pod of a workspace or app (pure), where an installation asks for it.
-
-Each execution with a front gets two Services and two Ingresses, which go with it: `/__grid__/` of its host name leads to our proxy, which
-logs people in; everything else leads to nginx in its pod, after the ingress has asked our proxy (`dashboard.proxy.external`). The
-annotations are ingress-nginx's; what they say holds for any ingress that can ask another server and pass on headers of its answer.
-"""
+"""The way of people's requests from an ingress straight to the pod of a workspace or app (pure), where an installation asks for it. Each
+execution with a front gets two Services and two Ingresses, which go with it: `/__grid__/` of its host name leads to our proxy, which logs
+people in; everything else leads to nginx in its pod, after the ingress has asked our proxy (`dashboard.proxy.external`). The annotations
+are ingress-nginx's; what they say holds for any ingress that can ask another server and pass on headers of its answer."""
 
 import hashlib
 from typing import Any
 
 from grid.core.labels import KEYS, PREFIX
 from grid.core.origins import BEGIN_PATH
-from grid.executions.front import STATE_HEADER, TOKEN_HEADER, AuthProxySpec, IngressSpec
+from grid.executions.front import STATE_HEADER, TOKEN_HEADER, IngressSpec
 from grid.executions.manifests import Manifest, metadata
 from grid.executions.spec import ExecutionSpec
 from grid.kube.resources import INGRESSES, SERVICES, Resource
@@ -41,58 +39,40 @@ def objects(spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", front_
     asked, name = front.ingress, spec.object_name
     own_name = f"{name}-proxy"
     host, _, port = asked.proxy.rpartition(":")
-    auth = f"http://{asked.proxy}{AUTH_PATH}/{spec.id}/{auth_key(spec.id, front_key)}"
 
     def made(kind: Resource, name: str, spec_: dict[str, Any], annotations: dict[str, str] | None = None) -> Manifest:
-        annotated = {"annotations": annotations} if annotations else {}
+        own = {f"nginx.ingress.kubernetes.io/{name}": value for name, value in (annotations or {}).items()}
+        annotated = {"annotations": own} if own else {}
         return Manifest.of(kind, {**metadata(spec, namespace, anchor_uid, name=name), **annotated}, spec=spec_)
 
-    to_pod = {
-        "selector": {KEYS.execution: spec.id},
-        "ports": [{"name": "front", "port": 80, "targetPort": front.port, "protocol": "TCP"}],
+    of_all = {
+        "proxy-body-size": f"{front.body_mebibytes}m",
+        "proxy-buffering": "off",
+        "proxy-request-buffering": "off",
+        "proxy-read-timeout": _DAY,
+        "proxy-send-timeout": _DAY,
     }
+    asking = {
+        "auth-url": f"http://{asked.proxy}{AUTH_PATH}/{spec.id}/{auth_key(spec.id, front_key)}",
+        "auth-response-headers": ",".join(PASSED_ON),
+        "auth-signin": f"{asked.origin}/{BEGIN_PATH}",
+        "auth-cache-key": _CACHE_KEY,
+        "auth-cache-duration": f"200 {CACHED_SECONDS}s",
+    }
+    ports = [{"name": "front", "port": 80, "targetPort": front.port, "protocol": "TCP"}]
+    to_pod = {"selector": {KEYS.execution: spec.id}, "ports": ports}
     to_proxy = {"type": "ExternalName", "externalName": host, "ports": [{"name": "http", "port": int(port)}]}
     return [
         made(SERVICES, name, to_pod),
         made(SERVICES, own_name, to_proxy),
-        made(INGRESSES, own_name, _rules(asked, OWN_PATHS, own_name, int(port)), _of_all(front)),
-        made(INGRESSES, name, _rules(asked, "/", name, 80), {**_of_all(front), **_asking(asked, auth)}),
+        made(INGRESSES, own_name, _rules(asked, OWN_PATHS, own_name, int(port)), of_all),
+        made(INGRESSES, name, _rules(asked, "/", name, 80), {**of_all, **asking}),
     ]
 
 
 def _rules(asked: IngressSpec, path: str, service: str, port: int) -> dict[str, Any]:
     backend = {"service": {"name": service, "port": {"number": port}}}
     paths = [{"path": path, "pathType": "Prefix", "backend": backend}]
-    return {
-        "ingressClassName": asked.class_name,
-        "rules": [{"host": asked.host, "http": {"paths": paths}}],
-        **({"tls": [{"hosts": [asked.host], "secretName": asked.tls_secret}]} if asked.tls_secret else {}),
-    }
-
-
-def _of_all(front: AuthProxySpec) -> dict[str, str]:
-    return _annotations(
-        {
-            "proxy-body-size": f"{front.body_mebibytes}m",
-            "proxy-buffering": "off",
-            "proxy-request-buffering": "off",
-            "proxy-read-timeout": _DAY,
-            "proxy-send-timeout": _DAY,
-        }
-    )
-
-
-def _asking(asked: IngressSpec, auth: str) -> dict[str, str]:
-    return _annotations(
-        {
-            "auth-url": auth,
-            "auth-response-headers": ",".join(PASSED_ON),
-            "auth-signin": f"{asked.origin}/{BEGIN_PATH}",
-            "auth-cache-key": _CACHE_KEY,
-            "auth-cache-duration": f"200 {CACHED_SECONDS}s",
-        }
-    )
-
-
-def _annotations(values: dict[str, str]) -> dict[str, str]:
-    return {f"nginx.ingress.kubernetes.io/{name}": value for name, value in values.items()}
+    rules = [{"host": asked.host, "http": {"paths": paths}}]
+    tls = {"tls": [{"hosts": [asked.host], "secretName": asked.tls_secret}]} if asked.tls_secret else {}
+    return {"ingressClassName": asked.class_name, "rules": rules, **tls}

@@ -1,8 +1,6 @@
 """What JupyterLab and Python are told beyond the command line, by variables and by files of a workspace's pod; other programs ignore both.
-
 A person's workspaces in a project share HOME, and so the settings of JupyterLab; the layout of its tabs is kept for each workspace, and
-what is installed with pip for each environment, because another one may have another Python.
-"""
+what is installed with pip for each environment, because another one may have another Python."""
 
 import json
 from pathlib import Path
@@ -24,6 +22,7 @@ _PYTHON_FOLDER = "python"
 _OWN_PACKAGES = Path(__file__).with_name("own_packages.py").read_text(encoding="utf-8")
 # Defaults that a user may change in JupyterLab. It asks whether to fetch news unless that is set, even where there are no news.
 _SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+MOUNT: dict[str, Any] = {"name": _VOLUME, "mountPath": _CONFIG_PATH, "readOnly": True}
 
 
 def data(spec: ExecutionSpec) -> dict[str, str]:
@@ -31,11 +30,6 @@ def data(spec: ExecutionSpec) -> dict[str, str]:
     if not kind_of(spec.kind).starts_at_home:
         return {}
     return {_FILE: json.dumps(_SETTINGS), _SERVER_FILE: json.dumps(_SERVER), _SITE_CUSTOMIZE: _OWN_PACKAGES}
-
-
-def packages_path(home: str, environment_id: str) -> str:
-    """Return the folder of the packages that a person has installed in workspaces of this environment."""
-    return f"{home}/.local/grid/{environment_id}"
 
 
 def variables(spec: ExecutionSpec, home: str) -> dict[str, str]:
@@ -46,22 +40,16 @@ def variables(spec: ExecutionSpec, home: str) -> dict[str, str]:
     return {
         "JUPYTER_CONFIG_PATH": _CONFIG_PATH,
         "PYTHONPATH": f"{_CONFIG_PATH}/{_PYTHON_FOLDER}",
-        "GRID_PACKAGES_PATH": packages_path(home, spec.environment.id),
+        "GRID_PACKAGES_PATH": f"{home}/.local/grid/{spec.environment.id}",
         **(layout if spec.workspace else {}),
     }
 
 
 def volumes(spec: ExecutionSpec) -> list[dict[str, Any]]:
     """Return the volume with the files. They are optional, because a ConfigMap that was made by an earlier version does not have them."""
-    if not kind_of(spec.kind).starts_at_home:
-        return []
     items = [
         {"key": _FILE, "path": f"labconfig/{_FILE}"},
         {"key": _SERVER_FILE, "path": _SERVER_FILE},
         {"key": _SITE_CUSTOMIZE, "path": f"{_PYTHON_FOLDER}/{_SITE_CUSTOMIZE}"},
     ]
     return [{"name": _VOLUME, "configMap": {"name": spec.object_name, "items": items, "optional": True}}]
-
-
-def mounts(spec: ExecutionSpec) -> list[dict[str, Any]]:
-    return [{"name": _VOLUME, "mountPath": _CONFIG_PATH, "readOnly": True}] if kind_of(spec.kind).starts_at_home else []

@@ -1,9 +1,7 @@
-"""The kinds of executions: how each is validated, specified, made in the cluster, and followed there.
-
-`manifests`, `preview` and `reconcile` ask the kind, and know none by name; `request` knows clusters, which are launched beside
-others. A room defines its kind by a subclass, which `grid.composition` registers; of most kinds an execution is one pod
-(`grid.executions.podkind`). How the dashboard shows a kind is registered there (`dashboard.executions.kinds`).
-"""
+"""The kinds of executions: how each is validated, specified, made in the cluster, and followed there. `manifests`, `preview` and
+`reconcile` ask the kind, and know none by name; `request` knows clusters, which are launched beside others. A room defines its kind by a
+subclass, which `grid.composition` registers; of most kinds an execution is one pod (`grid.executions.podkind`). How the dashboard shows a
+kind is registered there (`dashboard.executions.kinds`)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -60,17 +58,14 @@ class ExecutionKind(ABC):
         client_variables: Mapping[str, str],
     ) -> "list[Manifest]":
         """Return the objects that a launch creates, in the order of creation, without references to an owner that does not exist yet.
-
-        `client_variables` are those by which its program finds its cluster.
-        """
+        `client_variables` are those by which its program finds its cluster."""
 
     @abstractmethod
     def strategy(self, context: "Context") -> "Objects":
         """Return how its executions are made and followed in the cluster during one term of leadership."""
 
     def client_variables(self, spec: ExecutionSpec, stored_status: object) -> Mapping[str, str] | None:
-        """Return the variables by which a program finds an execution of this kind, given its spec and stored status; None while it has no
-        address yet."""
+        """Return the variables by which a program finds such an execution, by its spec and stored status; None while it has no address."""
         return NO_VARIABLES
 
     def planned_variables(self, spec: ExecutionSpec) -> Mapping[str, str]:

@@ -16,22 +16,21 @@ from grid.models.environment import Framework, Kind
 from grid.secrets.storedsecrets import for_launch
 
 LAUNCHABLE_KINDS = frozenset(Kind)
+M = TypeVar("M", bound=Model)
 
 
 def projects_for(user: User) -> QuerySet[Project]:
     """Return the projects that the user may launch in."""
     if not user.is_active:
         return Project.objects.none()
-    return Project.objects.filter(
-        is_archived=False, memberships__user=user, memberships__role__in=Membership.CONTRIBUTING
-    )
+    contributes = {"memberships__user": user, "memberships__role__in": Membership.CONTRIBUTING}
+    return Project.objects.filter(is_archived=False, **contributes)
 
 
 def environments_for(user: User, kind: str) -> QuerySet[Environment]:
     """Return the environments that the user may launch as `kind`."""
-    if not user.is_active or kind not in LAUNCHABLE_KINDS:
-        return Environment.objects.none()
-    return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
+    offered = Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
+    return offered if user.is_active else offered.none()
 
 
 def kinds_for(user: User) -> set[str]:
@@ -61,13 +60,11 @@ def wrong_tier(
     if stored is None or stored.is_archived or not stored.is_visible:
         return Problem(path, _("This hardware tier is no longer available; choose another."), "not_offered")
     if not _is_for(stored.kinds, kind, framework):
-        sentence = _("{name} is not for this kind of work; choose another tier.", name=stored.name)
+        sentence, label = _("{name} is not for this kind of work; choose another tier."), ""
         if framework in Framework.values:
             label = Framework(framework).label
-            sentence = _(
-                "{name} is not for {framework} clusters; choose another tier.", name=stored.name, framework=label
-            )
-        return Problem(path, sentence, "kind")
+            sentence = _("{name} is not for {framework} clusters; choose another tier.")
+        return Problem(path, sentence.format(name=stored.name, framework=label), "kind")
     if stored.pk in _closed_to(user):
         sentence = _("{name} is limited to certain groups; choose another, or ask your admin.", name=stored.name)
         return Problem(path, sentence, "group")
@@ -75,7 +72,6 @@ def wrong_tier(
 
 
 def _closed_to(user: User) -> set[str]:
-    """Return the ids of the tiers that are kept for groups of which the user is in none."""
     kept = list(HardwareTier.groups.through.objects.values_list("hardwaretier_id", "group_id"))
     mine = set(user.groups.values_list("pk", flat=True)) if kept else set()
     return {tier for tier, _ in kept} - {tier for tier, group in kept if group in mine}
@@ -83,13 +79,9 @@ def _closed_to(user: User) -> set[str]:
 
 def _is_for(kinds: list[str], kind: str, framework: str) -> bool:
     """Return True when a tier's `kinds` (kinds of executions, and frameworks for clusters of these only; empty means all) allow it."""
-    wanted = {kind}
-    if kind == Kind.CLUSTER:
-        wanted |= {framework} if framework else set(Framework.values)
+    frameworks = {framework} if framework else set(Framework.values)
+    wanted = {kind} | (frameworks if kind == Kind.CLUSTER else set())
     return not kinds or not wanted.isdisjoint(kinds)
-
-
-M = TypeVar("M", bound=Model)
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,12 +138,10 @@ class ClusterRequest:
 @dataclass(frozen=True)
 class LaunchRequest:
     """The form's values. For the kind cluster, `cluster` is all of it; a workspace or job with a `cluster` is launched with it.
-
     `workspace` is the workspace to resume; without it, launching a workspace creates one. `job` is what a job runs with, and `attempt` the
     attempt of a run that exists; without it, launching a job creates the job and its first run. `pinned` is the environment as it was at
-    an earlier launch, which is used in place of what is stored of it now; whether it may be launched is asked of what is stored.
-    `details` is what a kind asks beside these, as JSON has it.
-    """
+    an earlier launch, which is used in place of what is stored of it now; whether it may be launched is asked of what is stored. `details`
+    is what a kind asks beside these, as JSON has it."""
 
     owner: User
     project: Project

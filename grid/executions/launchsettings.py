@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import msgspec
 from django.conf import settings
 
 from grid.configuration import (
@@ -12,15 +13,13 @@ from grid.configuration import (
     RESULTS_SIZE,
     values_of,
 )
-from grid.executions.front import AuthProxySpec, IngressSpec, front_port
-from grid.executions.token import workspace_origins
+from grid.executions.front import AuthProxySpec, IngressSpec, front_port, workspace_origins
 from grid.models import Execution
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """The size of home volumes that are made now, whether new programs with a web page have a front, and the bounds of a project's
-    repository and of a job's results in it."""
+    """The size of new home volumes, whether new programs have a front, and the bounds of a project's repository and of a job's results."""
 
     home_gibibytes: int = HOME_VOLUME_SIZE.default
     has_front: bool = bool(FRONT_ENABLED.default)
@@ -29,27 +28,18 @@ class LaunchSettings:
     results_mebibytes: int = RESULTS_SIZE.default
 
     def front_of(self, execution: Execution, port: int) -> AuthProxySpec | None:
-        """Return the front of an execution's web server on that port; None without a web server (0) or an image, and where fronts are
-        off."""
-        if not (self.has_front and settings.FRONT_IMAGE and port):
-            return None
+        """Return the front of an execution's web server on that port; None without a port (0) or an image, and where fronts are off."""
+        front = self.any_front(port) if port else None
         page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
-        return self._front(port, page, _ingress_to(execution))
+        return front and msgspec.structs.replace(front, page=page, ingress=_ingress_to(execution))
 
-    def any_front(self) -> AuthProxySpec | None:
+    def any_front(self, port: int = 0) -> AuthProxySpec | None:
         """Return a front as programs with a web page are launched with now, for what it takes; None where there is none."""
-        return self._front(0, "") if self.has_front and settings.FRONT_IMAGE else None
-
-    def _front(self, port: int, page: str, ingress: IngressSpec | None = None) -> AuthProxySpec:
-        return AuthProxySpec(
-            image=settings.FRONT_IMAGE,
-            port=front_port(port),
-            cores=settings.FRONT_CORES,
-            memory=settings.FRONT_MEMORY,
-            body_mebibytes=self.body_mebibytes,
-            page=page,
-            ingress=ingress,
-        )
+        if not (self.has_front and settings.FRONT_IMAGE):
+            return None
+        image, cores, memory = settings.FRONT_IMAGE, settings.FRONT_CORES, settings.FRONT_MEMORY
+        size = self.body_mebibytes
+        return AuthProxySpec(image=image, port=front_port(port), cores=cores, memory=memory, body_mebibytes=size)
 
 
 def _ingress_to(execution: Execution) -> IngressSpec | None:
@@ -57,12 +47,8 @@ def _ingress_to(execution: Execution) -> IngressSpec | None:
     of their own, and where service workers are allowed, whose scripts the proxy makes harmless."""
     if not settings.INGRESS_CLASS or settings.WORKSPACE_PATHS or execution.environment.allows_service_workers:
         return None
-    return IngressSpec(
-        class_name=settings.INGRESS_CLASS,
-        tls_secret=settings.INGRESS_TLS_SECRET,
-        origin=workspace_origins().origin(execution.pk),
-        proxy=settings.INGRESS_PROXY,
-    )
+    name, secret, origin = settings.INGRESS_CLASS, settings.INGRESS_TLS_SECRET, workspace_origins().origin(execution.pk)
+    return IngressSpec(class_name=name, tls_secret=secret, origin=origin, proxy=settings.INGRESS_PROXY)
 
 
 def launch_settings() -> LaunchSettings:

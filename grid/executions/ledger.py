@@ -1,10 +1,8 @@
-"""The controller's reads and writes in the database, as plain values and small transactions.
+"""The controller's reads and writes in the database, as plain values and small transactions. Synchronous: the controller runs each
+function in its own thread for the database. See `lifecycle` for how two writers are kept apart."""
 
-Synchronous: the controller runs each function in its own thread for the database. See `lifecycle` for how two writers are kept apart.
-"""
-
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,6 +66,9 @@ class LedgerRecord:
         return self.state in FINAL_STATES
 
 
+_FIELDS = fields(LedgerRecord)
+
+
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
     """A running cluster, whose framework can be polled."""
@@ -93,16 +94,14 @@ class EventRecord:
 
 
 def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[str, int]:
-    """Return the revision of every unsettled execution of the data plane (not ended, or ended with slots in use), or of those with these
-    ids; in the order of request."""
+    """Return the revision of every unsettled execution of the data plane, or of those with these ids, in the order of request."""
     rows = Execution.objects.in_data_plane(data_plane).unsettled().order_by("requested_at", "pk")
     rows = rows if ids is None else rows.filter(pk__in=ids)
     return dict(rows.values_list("pk", "revision"))
 
 
 def may_change_queue(ids: Collection[str]) -> bool:
-    """Return False when admission decides as before these executions were written: each holds its slots, and takes no more or less of them
-    while it runs, which only clusters do."""
+    """Return False when admission decides as before these writes: each holds its slots, and as many while it runs (not so clusters)."""
     unchanged = Execution.objects.filter(pk__in=ids).holding_slots().exclude(kind=Kind.CLUSTER)
     return unchanged.count() < len(ids)
 
@@ -134,8 +133,7 @@ def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Seq
 
 
 def running_clusters(data_plane: str, known: Mapping[str, int]) -> tuple[Set[str], Sequence[RunningCluster]]:
-    """Return the ids of the running clusters, and those clusters whose revision is not the known one. Specs are large, so only theirs are
-    read."""
+    """Return the ids of the running clusters, and those whose revision is not the known one: only their large specs are read."""
     unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
     running = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
     revisions = dict(running.values_list("pk", "revision"))
@@ -166,32 +164,15 @@ def attached_cluster(execution_id: str) -> LedgerRecord | None:
 def _row(row: Execution | None) -> LedgerRecord | None:
     if row is None:
         return None
-    return LedgerRecord(
-        data_plane=row.data_plane_id,
-        state=State(row.state),
-        stop_wanted=row.stop_requested_at is not None,
-        stop_wanted_by=row.stop_requested_by,
-        admitted_at=row.slots_reserved_at,
-        attached_to=row.attached_to_id or "",
-        id=row.id,
-        kind=row.kind,
-        object_name=row.object_name,
-        state_since=row.state_since,
-        requested_at=row.requested_at,
-        revision=row.revision,
-        reason=row.reason,
-        reason_values=row.reason_values,
-        message=row.message,
-        holds_slots=row.holds_slots,
-        spec=row.spec,
-        workers_minimum=row.workers_minimum,
-        workers_maximum=row.workers_maximum,
-        status=row.status,
-        restart_requested_at=row.restart_requested_at,
-        slots=row.slots,
-        node_name=row.node_name,
-        stop_reason=row.stop_reason,
-    )
+    own: dict[str, Any] = {
+        "data_plane": row.data_plane_id,
+        "state": State(row.state),
+        "stop_wanted": row.stop_requested_at is not None,
+        "stop_wanted_by": row.stop_requested_by,
+        "admitted_at": row.slots_reserved_at,
+        "attached_to": row.attached_to_id or "",
+    }
+    return LedgerRecord(**{field.name: getattr(row, field.name) for field in _FIELDS if field.name not in own}, **own)
 
 
 def enter(
@@ -203,15 +184,11 @@ def enter(
     log: str = "",
     start_up: StartUp | None = None,
 ) -> bool:
-    """Enter the state of the change. Return False when the execution was written since `row` was read.
-
-    The log of a program that failed is searched for what is known; a program that ended well, or was stopped, has no cause to find.
-    """
+    """Enter the state of the change. Return False when the execution was written since `row` was read. The log of a program that failed is
+    searched for what is known; a program that ended well, or was stopped, has no cause to find."""
     kept = lifecycle.KeptLog(log, findings(log) if change.level == "Warning" else ()) if log else None
-    revision, left = row.revision, row.state
-    return lifecycle.enter(
-        row.id, change, revision=revision, left=left, now=now, fields=fields, log=kept, start_up=start_up
-    )
+    more: dict[str, Any] = {"fields": fields, "log": kept, "start_up": start_up}
+    return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, **more)
 
 
 def update(row: LedgerRecord, columns: Mapping[str, Any], *, now: datetime) -> bool:
@@ -219,25 +196,23 @@ def update(row: LedgerRecord, columns: Mapping[str, Any], *, now: datetime) -> b
 
 
 def note_events(execution_id: str, events: Sequence[EventRecord]) -> None:
-    """Add new events to the history, and increase the counts of repeated ones; a count never goes down.
-
-    An execution keeps at most `MOST_NOTED` of them: a cluster that is scaled for weeks makes events without end. The least telling go
-    first, and do not come back: events about single pods without a warning, and of those the oldest.
-    """
+    """Add new events to the history, and increase the counts of repeated ones; a count never goes down. An execution keeps at most
+    `MOST_NOTED` of them: a cluster that is scaled for weeks makes events without end. The least telling go first, and do not come back:
+    events about single pods without a warning, and of those the oldest."""
     with transaction.atomic():
         rows = LifecycleEntry.objects.filter(execution_id=execution_id, source=LifecycleEntry.Source.KUBERNETES)
         known: dict[str, int] = {}
         uids = [event.uid for event in events]
-        for start in range(0, len(uids), MOST_NOTED):  # databases limit how many values one query names
-            known |= rows.filter(event_uid__in=uids[start : start + MOST_NOTED]).values_list("event_uid", "count")
+        for start in range(0, len(uids), _AT_ONCE):
+            known |= rows.filter(event_uid__in=uids[start : start + _AT_ONCE]).values_list("event_uid", "count")
         new = {event.uid: event for event in events if event.uid not in known}
-        dropped = _make_room(rows, new) if new else frozenset()
+        dropped = _make_room(rows, new)
         for event in events:
             if event.uid in new and event.uid not in dropped:
-                _note(execution_id, event)
+                key = {"execution_id": execution_id, "event_uid": event.uid}
+                rows.get_or_create(**key, defaults=_entry(event))
             elif event.count > known.get(event.uid, event.count):
-                message = _clean(event.message)[:_MESSAGE_LENGTH]
-                rows.filter(event_uid=event.uid).update(count=event.count, message=message)
+                rows.filter(event_uid=event.uid).update(count=event.count, message=_entry(event)["message"])
 
 
 def note_for_all(data_plane: str, event: EventRecord) -> None:
@@ -250,19 +225,15 @@ def note_for_all(data_plane: str, event: EventRecord) -> None:
 
 def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, EventRecord]) -> Set[str]:
     """Delete entries to make room for the new events; return the uids that did not fit, old and new."""
-    if rows.count() + len(new) <= MOST_NOTED:
+    if not new or rows.count() + len(new) <= MOST_NOTED:
         return frozenset()
     stored = rows.only("event_uid", "at", "level", "object")
-    dropped = frozenset(_least(stored, new.values()))
+    order = [(*_weight(entry), entry.at, entry.event_uid) for entry in stored]
+    order += [(*_weight(event), event.at, event.uid) for event in new.values()]
+    dropped = frozenset(uid for *_, uid in sorted(order)[: max(0, len(order) - MOST_NOTED)])
     gone = [entry.pk for entry in stored if entry.event_uid in dropped]
     LifecycleEntry.objects.filter(pk__in=gone).delete()
     return dropped
-
-
-def _note(execution_id: str, event: EventRecord) -> None:
-    entry = _entry(event)
-    key = {"execution_id": execution_id, "source": entry.pop("source"), "event_uid": entry.pop("event_uid")}
-    LifecycleEntry.objects.get_or_create(**key, defaults=entry)
 
 
 def _entry(event: EventRecord) -> dict[str, Any]:
@@ -272,23 +243,12 @@ def _entry(event: EventRecord) -> dict[str, Any]:
         "at": event.at,
         "object": event.object[:300],
         "level": event.level[:10],
-        "reason": _clean(event.reason)[:_REASON_LENGTH],
-        "message": _clean(event.message)[:_MESSAGE_LENGTH],
+        # PostgreSQL stores no NUL.
+        "reason": event.reason.replace("\x00", "")[:_REASON_LENGTH],
+        "message": event.message.replace("\x00", "")[:_MESSAGE_LENGTH],
         "count": event.count,
     }
 
 
-def _least(known: Iterable[LifecycleEntry], new: Iterable[EventRecord]) -> list[str]:
-    """Return the uids that exceed the limit."""
-    order = [(*_weight(entry.level, entry.object), entry.at, entry.event_uid) for entry in known]
-    order += [(*_weight(event.level, event.object), event.at, event.uid) for event in new]
-    return [uid for *_, uid in sorted(order)[: max(0, len(order) - MOST_NOTED)]]
-
-
-def _weight(level: str, about: str) -> tuple[bool, bool]:
-    return level != "Normal", not about.startswith("Pod/")
-
-
-def _clean(text: str) -> str:
-    """Return the text without NUL, which PostgreSQL does not store."""
-    return text.replace("\x00", "")
+def _weight(line: LifecycleEntry | EventRecord) -> tuple[bool, bool]:
+    return line.level != "Normal", not line.object.startswith("Pod/")

@@ -1,15 +1,13 @@
 """Writes state changes of executions: the state, its history entry and the new revision in one transaction, with what other rooms add.
-
 Every write is conditional on the revision that its writer has read. So two writers can never both make one change: the second gets False,
 and reads again. Nothing else in the product writes an execution's state. Rooms that keep something of a change register a hook
-(`grid.composition`): notifications, start-up statistics, logs and usage.
-"""
+(`grid.composition`): notifications, start-up statistics, logs and usage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
@@ -21,7 +19,6 @@ from grid.models.execution import FINAL_STATES
 from grid.observability import telemetry, tracing
 
 _REASON_LENGTH = 60
-H = TypeVar("H")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +46,7 @@ class KeptLog:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A change of state that was written, from the state `left`.
-
-    `log` is the end of the program's log, if it ended with the change, and `start_up` its start, if the change ended that."""
+    """A change of state from `left` that was written, with the end of the program's log if it ended, and its start if that ended."""
 
     execution_id: str
     left: str
@@ -61,40 +56,28 @@ class Entered:
     start_up: StartUp | None = None
 
 
-_on_enter: list[Callable[[Entered], None]] = []
-_on_slots_freed: list[Callable[[str, datetime], None]] = []
+# In the order in which they were added, each once.
+_on_enter: dict[Callable[[Entered], None], None] = {}
+_on_slots_freed: dict[Callable[[str, datetime], None], None] = {}
 
 
 def on_enter(hook: Callable[[Entered], None]) -> None:
-    """Call `hook` with each change of state, inside its transaction: an error undoes the change.
-
-    What has to wait until the change is committed, the hook gives to `transaction.on_commit`.
-    """
-    _register(_on_enter, hook)
+    """Call `hook` with each change of state, inside its transaction: an error undoes the change. What has to wait until the change is
+    committed, the hook gives to `transaction.on_commit`."""
+    _on_enter[hook] = None
 
 
 def on_slots_freed(hook: Callable[[str, datetime], None]) -> None:
     """Call `hook` with an execution's id and the time when its slots are freed, inside the transaction: no pod of it is left."""
-    _register(_on_slots_freed, hook)
-
-
-def _register(hooks: list[H], hook: H) -> None:
-    if hook not in hooks:
-        hooks.append(hook)
+    _on_slots_freed[hook] = None
 
 
 def record_request(execution: Execution) -> None:
     """Store a new execution and the first entry of its history; the caller holds the transaction."""
     execution.save(force_insert=True)
-    LifecycleEntry.objects.create(
-        execution=execution,
-        at=execution.requested_at,
-        to_state=execution.state,
-        reason=execution.reason,
-        reason_values=execution.reason_values,
-        message=execution.message,
-        actor=execution.owner.get_username(),
-    )
+    cause = {name: getattr(execution, name) for name in ("reason", "reason_values", "message")}
+    at, actor = execution.requested_at, execution.owner.get_username()
+    LifecycleEntry.objects.create(execution=execution, at=at, to_state=execution.state, actor=actor, **cause)
     tracing.note(tracing.EXECUTION, execution.pk)
     transaction.on_commit(partial(telemetry.launched, execution.kind))
 
@@ -110,34 +93,20 @@ def enter(
     log: KeptLog | None = None,
     start_up: StartUp | None = None,
 ) -> bool:
-    """Replace the state `left` by the change's; return False without writing when the row is no longer at `revision`.
-
-    `log` is kept now, if there is one; `start_up` is the record of its start, when the change ends it.
-    """
-    columns: dict[str, Any] = {
-        "state": change.state,
-        "state_since": now,
-        "reason": change.reason[:_REASON_LENGTH],
-        "reason_values": change.values,
-        "message": change.message,
-        **(fields or {}),
-    }
+    """Replace the state `left` by the change's; return False without writing when the row is no longer at `revision`. `log` is kept now,
+    if there is one; `start_up` is the record of its start, when the change ends it."""
+    cause: dict[str, Any] = {"reason": change.reason[:_REASON_LENGTH], "reason_values": change.values}
+    cause["message"] = change.message
+    columns: dict[str, Any] = {"state": change.state, "state_since": now, **cause, **(fields or {})}
     if change.state in FINAL_STATES:
         columns["ended_at"] = now
         columns["message"] = change.words(ANYBODY)  # the history is searched for it
     with transaction.atomic():
         if not update(execution_id, columns, revision=revision, now=now):
             return False
+        cause |= {"level": change.level, "actor": change.actor}
         LifecycleEntry.objects.create(
-            execution_id=execution_id,
-            at=now,
-            from_state=left,
-            to_state=change.state,
-            level=change.level,
-            reason=change.reason[:_REASON_LENGTH],
-            reason_values=change.values,
-            message=change.message,
-            actor=change.actor,
+            execution_id=execution_id, at=now, from_state=left, to_state=change.state, **cause
         )
         entered = Entered(execution_id, left, change, now, log, start_up)
         for hook in _on_enter:
@@ -180,15 +149,9 @@ def record_change(row: Execution, columns: dict[str, Any], cause: Reason, *, by:
     with transaction.atomic():
         if not update(row.pk, columns, revision=row.revision, now=now):
             return False
-        LifecycleEntry.objects.create(
-            execution_id=row.pk,
-            at=now,
-            source=LifecycleEntry.Source.CHANGE,
-            event_uid=f"change-{row.revision}",
-            reason=cause.code,
-            reason_values=cause.values,
-            actor=by,
-        )
+        entry = LifecycleEntry(execution_id=row.pk, at=now, source=LifecycleEntry.Source.CHANGE, actor=by)
+        entry.event_uid, entry.reason, entry.reason_values = f"change-{row.revision}", cause.code, cause.values
+        entry.save(force_insert=True)
     return True
 
 

@@ -1,9 +1,7 @@
-"""Where the web server of a workspace, app or job listens, so that nobody reaches it beside its front (pure).
-
-Behind a front it listens on a Unix socket, if its environment's command has the placeholder `{socket}`, else on the address of
-GRID_LISTEN_HOST (`{host}` in a command), which is the pod's own loopback: nginx shares the pod's network. A pod's containers alone mount
-the socket's folder. Without a front it listens on the pod's address, where the proxy asks for it.
-"""
+"""Where the web server of a workspace, app or job listens, so that nobody reaches it beside its front (pure). Behind a front it listens on
+a Unix socket, if its environment's command has the placeholder `{socket}`, else on the address of GRID_LISTEN_HOST (`{host}` in a
+command), which is the pod's own loopback: nginx shares the pod's network. A pod's containers alone mount the socket's folder. Without a
+front it listens on the pod's address, where the proxy asks for it."""
 
 from typing import Any
 
@@ -42,13 +40,8 @@ def command(spec: ExecutionSpec) -> list[str]:
 
 def _filled_in(part: str, spec: ExecutionSpec) -> str:
     """Fill in only our placeholders: any other brace belongs to the program."""
-    ours = {
-        _PORT: str(spec.port),
-        _HOST: f"$({LISTEN_HOST})" if spec.port else "$(POD_IP)",
-        _SOCKET: SOCKET_PATH,
-        "{base_url}": spec.base_url,
-        "{project}": PROJECT_PATH,
-    }
+    ours = {_PORT: str(spec.port), _HOST: f"$({LISTEN_HOST})" if spec.port else "$(POD_IP)", _SOCKET: SOCKET_PATH}
+    ours |= {"{base_url}": spec.base_url, "{project}": PROJECT_PATH}
     for placeholder, text in ours.items():
         part = part.replace(placeholder, text)
     return part
@@ -80,9 +73,7 @@ def upstream(spec: ExecutionSpec) -> tuple[str, ...]:
 
 def probes(spec: ExecutionSpec, front_key: str) -> dict[str, Any]:
     """Return the probe that says when the program is ready. {} where nothing waits for that: a job runs before its page is there, if ever.
-
-    Behind a front the kubelet does not reach the program, so it asks nginx, which lets its probe through by a header of its own.
-    """
+    Behind a front the kubelet does not reach the program, so it asks nginx, which lets its probe through by a header of its own."""
     if not spec.port or not kind_of(spec.kind).is_ready_when_it_answers:
         return {}
     path, timing = spec.environment.readiness_path, {"periodSeconds": 2, "timeoutSeconds": 2}
@@ -91,11 +82,8 @@ def probes(spec: ExecutionSpec, front_key: str) -> dict[str, Any]:
         if path:
             asked = {"httpGet": {"path": spec.base_url + path.removeprefix("/"), "port": spec.port}}
         return {"readinessProbe": {**asked, **timing, "failureThreshold": 3}}
-    through = {
-        "path": spec.base_url + path.removeprefix("/"),
-        "port": spec.front.port,
-        "httpHeaders": [{"name": PROBE_HEADER, "value": probe_key(spec.id, front_key)}],
-    }
+    headers = [{"name": PROBE_HEADER, "value": probe_key(spec.id, front_key)}]
+    through = {"path": spec.base_url + path.removeprefix("/"), "port": spec.front.port, "httpHeaders": headers}
     if path:
         return {"readinessProbe": {"httpGet": through, **timing, "failureThreshold": 3}}
     # Any answer will do, and one is enough: to be asked every two seconds would fill the program's log.

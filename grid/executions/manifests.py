@@ -1,8 +1,5 @@
-"""The Kubernetes objects of an execution, built from its frozen spec alone: the same spec gives the same objects.
-
-An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor deletes everything but the claims of volumes. Names are derived
-from the execution's id, so a retry finds existing objects.
-"""
+"""The Kubernetes objects of an execution, built from its frozen spec alone. An anchor (a ConfigMap) owns the Secret and the Pod, so
+deleting it deletes all but the claims of volumes. Names are derived from the execution's id, so a retry finds existing objects."""
 
 import base64
 from collections.abc import Mapping
@@ -10,19 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from grid.core.labels import (
-    APP_COMPONENT,
-    APP_INSTANCE,
-    APP_NAME,
-    KEYS,
-    MANAGED_BY,
-    MANAGER,
-    NODE_POOL,
-    PREFIX,
-    SAFE_TO_EVICT,
-    label_value,
-)
+from grid.core import labels
+from grid.core.labels import KEYS, MANAGED_BY, MANAGER, NODE_POOL, PREFIX, PROGRAM_ENDED, label_value
 from grid.core.quantity import whole
+from grid.diagnosis.beside import EXECUTOR, FRONT, PREPARER
 from grid.executions import jupyter, listening
 from grid.executions.kinds import kind_of
 from grid.executions.runpod import front_data, with_sidecars
@@ -51,6 +39,12 @@ NO_SECRETS: Mapping[str, str] = {}
 REMOTE = "remote/"  # no stored secret's name begins with it
 _SHELL = ("/bin/sh", "-c")
 CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+TOLD_PATH = "/mnt/program"
+_TOLD, _ENDED = "program", "ended"
+_REFUSED = ("startupProbe", "lifecycle")
+_ONLY_OF_SIDECARS = ("restartPolicy", *_REFUSED)
+# Of a pod that is never restarted, nobody starts the setup step again, so it tries by itself for so long.
+_PATIENCE_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +77,9 @@ def build(
     secrets: Mapping[str, str] = NO_SECRETS,
     front_key: str = "",
 ) -> list[Manifest]:
-    """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
-
-    By `client_variables` its program finds its cluster. `secrets` are the values of the stored secrets by name, and of the files that the
-    project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens.
-    """
+    """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists. By
+    `client_variables` its program finds its cluster. `secrets` are the values of the stored secrets by name, and of the files that the
+    project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens."""
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
@@ -111,9 +103,9 @@ def volume_claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> l
 def labels_of(spec: ExecutionSpec) -> dict[str, str]:
     """Return the labels that selectors look for, with people's texts as valid label values."""
     return {
-        APP_NAME: label_value(spec.environment.id),
-        APP_INSTANCE: spec.object_name,
-        APP_COMPONENT: label_value(spec.kind),
+        labels.APP_NAME: label_value(spec.environment.id),
+        labels.APP_INSTANCE: spec.object_name,
+        labels.APP_COMPONENT: label_value(spec.kind),
         MANAGED_BY: MANAGER,
         KEYS.workload_type: label_value(spec.kind),
         KEYS.tier: label_value(spec.tier.id),
@@ -125,19 +117,11 @@ def labels_of(spec: ExecutionSpec) -> dict[str, str]:
 
 def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name: str = "") -> dict[str, Any]:
     """Return the metadata of an object that the anchor owns; without a `name` of its own it has the anchor's."""
-    whole: dict[str, Any] = {"name": name or spec.object_name, "namespace": namespace, "labels": labels_of(spec)}
-    if anchor_uid:
-        whole["ownerReferences"] = [
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "name": spec.object_name,
-                "uid": anchor_uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
-    return whole
+    own: dict[str, Any] = {"name": name or spec.object_name, "namespace": namespace, "labels": labels_of(spec)}
+    if not anchor_uid:
+        return own
+    anchor = {"apiVersion": "v1", "kind": "ConfigMap", "name": spec.object_name, "uid": anchor_uid}
+    return {**own, "ownerReferences": [{**anchor, "controller": True, "blockOwnerDeletion": True}]}
 
 
 def secret(
@@ -192,19 +176,19 @@ def pod(
         **placement(spec, spec.tier),
     }
     decorated = {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)}
-    return Manifest.of(PODS, decorated, spec=with_sidecars(spec, program, security=CONFINED))
+    return Manifest.of(PODS, decorated, spec=with_sidecars(spec, program, CONFINED))
 
 
-def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:
+def pod_decoration(tier: TierSpec, own_labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:
     """Return the labels and annotations of a pod of that tier."""
     return {
         # Our labels win: a tier's extra labels never hide an execution from its owner.
-        "labels": {**tier.extra_labels, **labels},
+        "labels": {**tier.extra_labels, **own_labels},
         "annotations": {
             **tier.extra_annotations,
             TITLE: title,
             # Work in memory is lost when a pod is moved, so the autoscaler must not empty its node.
-            SAFE_TO_EVICT: "false",
+            labels.SAFE_TO_EVICT: "false",
         },
     }
 
@@ -249,7 +233,7 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
 
 def _container(spec: ExecutionSpec, more: Mapping[str, str], front_key: str) -> dict[str, Any]:
     run = container(spec, spec.tier)
-    run["env"] = _environment(spec, more)
+    run["env"] = variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
     if spec.job is not None and spec.job.command:
         # Kubernetes expands $(NAME) in a command, and would paste a parameter into the script; a double dollar stays one.
         run["command"] = [*_SHELL, spec.job.command.replace("$", "$$")]
@@ -261,37 +245,72 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str], front_key: str) -> 
     return {**run, **listening.probes(spec, front_key)}
 
 
-def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:
-    return variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
-
-
 def requests_and_limits(tier: TierSpec) -> dict[str, dict[str, str]]:
     """Return the resources of a container of that tier."""
     requests = {"cpu": tier.cores, "memory": tier.memory}
     limits = {"cpu": tier.cores_limit, "memory": tier.memory_limit}
     if tier.ephemeral_storage:
-        requests["ephemeral-storage"] = _storage_request(tier.ephemeral_storage)
+        # Most executions write little, and a node's disk is small: if the whole limit were reserved, as Kubernetes does without a request,
+        # a disk of 100 GiB would hold nine pods on any number of cores. A node short of disk evicts pods over their request first.
+        mebibytes = max(1, whole(tier.ephemeral_storage) // 10 // 2**20)
+        requests["ephemeral-storage"] = f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
         limits["ephemeral-storage"] = tier.ephemeral_storage
-    if tier.gpus:
-        cards = {tier.gpu_resource: str(tier.gpus)}
-        requests, limits = requests | cards, limits | cards
-    return {"requests": requests, "limits": limits}
-
-
-def _storage_request(limit: str) -> str:
-    """Return a tenth of the limit. Most executions write little, and a node's disk is small: if the whole limit were reserved, as
-    Kubernetes does without a request, a disk of 100 GiB would hold nine pods on any number of cores. A node short of disk evicts pods
-    over their request first."""
-    mebibytes = max(1, whole(limit) // 10 // 2**20)
-    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
+    cards = {tier.gpu_resource: str(tier.gpus)} if tier.gpus else {}
+    return {"requests": requests | cards, "limits": limits | cards}
 
 
 def tolerations_of(tier: TierSpec) -> list[dict[str, Any]]:
     """Return what the tier's pods tolerate: what its admin typed, and the taint of the GPUs that it asks for."""
     tolerations = [dict(toleration) for toleration in tier.tolerations]
-    if tier.gpus:
-        # Clouds keep other pods off machines with GPUs by this taint.
-        gpu = {"key": tier.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
-        if gpu not in tolerations:
-            tolerations.append(gpu)
-    return tolerations
+    # Clouds keep other pods off machines with GPUs by this taint.
+    gpu = {"key": tier.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
+    return [*tolerations, gpu] if tier.gpus and gpu not in tolerations else tolerations
+
+
+def bare(pod: Manifest) -> Manifest:
+    """Return the pod without the probes and hooks of its init containers: a server that drops what makes a sidecar refuses those."""
+    steps = [{k: v for k, v in step.items() if k not in _REFUSED} for step in pod.body["spec"]["initContainers"]]
+    return Manifest(pod.resource, {**pod.body, "spec": {**pod.body["spec"], "initContainers": steps}}, pod.owned)
+
+
+def without_sidecars(pod: Manifest) -> Manifest:
+    """Return the pod with its executor and nginx as ordinary containers, where the API server has no native sidecars, as Kubernetes has
+    from 1.29 on. The executor becomes a setup step that fetches the files, and a container beside the program that saves them and ends by
+    itself; nginx ends when the pod is deleted, which the controller does as soon as the program has ended.
+
+    Kubernetes tells one container of a pod nothing about another, so the controller tells the executor that the program has ended: it reads
+    that from the pod's status, restarts included, and writes an annotation, which the kubelet shows to this container as a file. That holds
+    for every image and every way to end. A command around the program would need a shell in its image, would be process 1 in the program's
+    place, and would say nothing when it is killed; a shared process namespace would open the repository to the program; a token to read the
+    status would have to reach the API server, and could read the pods of others.
+    """
+    spec: dict[str, Any] = pod.body["spec"]
+    sidecars = {step["name"]: step for step in spec.get("initContainers", ())}
+    if front := sidecars.get(FRONT):
+        steps = [step for step in spec["initContainers"] if step is not front]
+        spec = {**spec, "initContainers": steps, "containers": [*spec["containers"], _ordinary(front)]}
+    if executor := sidecars.get(EXECUTOR):
+        spec = _with_ordinary_executor(spec, executor)
+    return Manifest(pod.resource, {**pod.body, "spec": spec}, pod.owned)
+
+
+def _ordinary(sidecar: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in sidecar.items() if key not in _ONLY_OF_SIDECARS}
+
+
+def _with_ordinary_executor(spec: dict[str, Any], executor: dict[str, Any]) -> dict[str, Any]:
+    ordinary = _ordinary(executor)
+    patience = (f"--patience={_PATIENCE_SECONDS}",) if spec["restartPolicy"] == "Never" else ()
+    prepares = {**ordinary, "name": PREPARER, "args": [*ordinary["args"], "--only-prepare", *patience]}
+    saves = {
+        **ordinary,
+        "args": [*ordinary["args"], f"--told={TOLD_PATH}/{_ENDED}"],
+        "volumeMounts": [*ordinary["volumeMounts"], {"name": _TOLD, "mountPath": TOLD_PATH, "readOnly": True}],
+    }
+    annotation = {"path": _ENDED, "fieldRef": {"fieldPath": f"metadata.annotations['{PROGRAM_ENDED}']"}}
+    return {
+        **spec,
+        "initContainers": [prepares if step is executor else step for step in spec["initContainers"]],
+        "containers": [*spec["containers"], saves],
+        "volumes": [*spec["volumes"], {"name": _TOLD, "downwardAPI": {"items": [annotation]}}],
+    }

@@ -29,28 +29,35 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import ENDPOINT_SLICES, ENDPOINTS, NETWORK_POLICIES
 
+logger = logging.getLogger(__name__)
+
 # Where our own processes run; deploy/access.yaml makes it. The label is Kubernetes' own, on every namespace.
 SYSTEM_NAMESPACE = "compute-grid-system"
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 EXECUTIONS = "executions"
 USER_INTERFACES = "user-interfaces"
-_DNS = {
-    "to": [
-        {
-            "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: "kube-system"}},
-            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
-        }
-    ],
-    "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
-}
+PERIOD_SECONDS = 60.0
+_TRIES = 7  # 32 to 64 seconds with back-off
+# The Service of the API server, which writes the endpoints itself.
+_API_SERVER, _API_NAMESPACE = "kubernetes", "default"
+PORTS_SECONDS = 2.0  # between two looks at what is shared
+Resolve = Callable[[str], Awaitable[Iterable[str]]]
+
+
+def _peer(namespace: str, labels: Mapping[str, str]) -> RawObject:
+    named = {"matchLabels": {_NAMESPACE_NAME: namespace}}
+    return {"namespaceSelector": named, "podSelector": {"matchLabels": dict(labels)}}
 
 
 def system_peer(component: str) -> RawObject:
     """Return the peer for the pods of one of our own components."""
-    return {
-        "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: SYSTEM_NAMESPACE}},
-        "podSelector": {"matchLabels": {APP_NAME: MANAGER, APP_COMPONENT: component}},
-    }
+    return _peer(SYSTEM_NAMESPACE, {APP_NAME: MANAGER, APP_COMPONENT: component})
+
+
+_DNS = {
+    "to": [_peer("kube-system", {"k8s-app": "kube-dns"})],
+    "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+}
 
 
 def build_policy(
@@ -73,11 +80,9 @@ def build_policy(
 def build_for_all(
     namespace: str, openings: Iterable[Opening], ports: Collection[int] | None = None, *, ingress: str = ""
 ) -> list[Manifest]:
-    """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages,
-    as does the controller, which asks whether they are idle: on these ports, or on all. Clusters' policies name their own ports.
-
-    Pods of the namespace `ingress` reach the ports of fronts: those answer only with a token.
-    """
+    """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages, as
+    does the controller, which asks whether they are idle: on these ports, or on all. Clusters' policies name their own ports. Pods of the
+    namespace `ingress` reach the ports of fronts: those answer only with a token."""
 
     def named(name: str) -> RawObject:
         return {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MANAGER}}
@@ -105,18 +110,6 @@ def _outward(opening: Opening) -> RawObject:
     if opening.without:
         block["except"] = list(map(str, opening.without))
     return {"to": [{"ipBlock": block}], **({"ports": _tcp([opening.port])} if opening.port else {})}
-
-
-logger = logging.getLogger(__name__)
-
-PERIOD_SECONDS = 60.0
-_TRIES = 7  # 32 to 64 seconds with back-off
-# The Service of the API server, which writes the endpoints itself.
-_API_SERVER, _API_NAMESPACE = "kubernetes", "default"
-
-PORTS_SECONDS = 2.0  # between two looks at what is shared
-
-Resolve = Callable[[str], Awaitable[Iterable[str]]]
 
 
 class Ports(Protocol):
@@ -148,7 +141,7 @@ async def resolve(host: str) -> Iterable[str]:
 
 
 class PolicyKeeper:
-    """Keeps the policies during one term of leadership; `run` until cancelled."""
+    """Keeps the policies during one term of leadership; `run` until cancelled. Without `ports` all are open to the proxy."""
 
     def __init__(
         self,
@@ -160,13 +153,8 @@ class PolicyKeeper:
         resolve: Resolve = resolve,
         ports: Ports | None = None,
     ) -> None:
-        """Create it. Without `ports` all are open to the proxy."""
-        self._api = api
-        self._namespace = namespace
-        self._network = network
-        self._rng = rng
-        self._resolve = resolve
-        self._ports = ports
+        self._api, self._namespace, self._network = api, namespace, network
+        self._rng, self._resolve, self._ports = rng, resolve, ports
         # Former addresses of a host that moves stay denied for this term: its name may resolve to them in turn.
         self._own: dict[str, set[Block]] = {}
         self._told = ""
@@ -200,7 +188,6 @@ class PolicyKeeper:
             pause = backoff.next() if self._ports is not None and offered is None else PORTS_SECONDS
 
     async def _offered(self) -> frozenset[int] | None:
-        """Return the ports that are offered now; None while the database does not answer."""
         if self._ports is None:
             return None
         try:
@@ -210,7 +197,6 @@ class PolicyKeeper:
             return None
 
     async def _open_ports(self) -> frozenset[int] | None:
-        """Return all ports to open; None for no change, while the database does not answer."""
         offered = await self._offered()
         if self._ports is None or offered is None:
             return None
@@ -222,11 +208,9 @@ class PolicyKeeper:
         return offered | running
 
     async def keep(self) -> bool:
-        """Apply the present policies and return True when all addresses to deny are known. Raise the API server's errors.
-
-        While they are not, nothing new is allowed. Existing policies stay for some tries, because a name that cannot be resolved for a
-        moment, by a new leader, must not cut off running programs; then everything is closed.
-        """
+        """Apply the present policies and return True when all addresses to deny are known. Raise the API server's errors. While they are
+        not, nothing new is allowed. Existing policies stay for some tries, because a name that cannot be resolved for a moment, by a new
+        leader, must not cut off running programs; then everything is closed."""
         try:
             openings = self._network.egress.openings(await self._own_addresses())
         except Unknown as error:

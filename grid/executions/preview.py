@@ -1,8 +1,6 @@
-"""A launch before it happens: the objects that would be created, and the pods that need room.
-
-Nothing here is stored and nothing is asked of Kubernetes. The objects are built from the same rows by the same code as those of a launch;
-only what Kubernetes itself assigns is missing, such as the address of a cluster's head.
-"""
+"""A launch before it happens: the objects that would be created, and the pods that need room. Nothing here is stored and nothing is asked
+of Kubernetes. The objects are built from the same rows by the same code as those of a launch; only what Kubernetes itself assigns is
+missing, such as the address of a cluster's head."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -40,13 +38,8 @@ class Preview:
         variables = kind_of(others[0].kind).planned_variables(others[0]) if others else NO_VARIABLES
         made: list[Manifest] = []
         for spec in self.specs:
-            made += kind_of(spec.kind).objects(
-                spec,
-                namespace=namespace,
-                storage=storage,
-                token=token,
-                client_variables=variables if spec is first else NO_VARIABLES,
-            )
+            own, kind = variables if spec is first else NO_VARIABLES, kind_of(spec.kind)
+            made += kind.objects(spec, namespace=namespace, storage=storage, token=token, client_variables=own)
         # A workspace and its cluster share the claim of the project's files.
         return list({(manifest.resource, manifest.name): manifest for manifest in made}.values())
 
@@ -81,10 +74,9 @@ def pod_plan(tier: TierSpec, count: int = 1) -> PodPlan:
 
 def with_sidecars(plan: PodPlan, spec: ExecutionSpec) -> PodPlan:
     """Return the plan with what the executor and the front take beside each program of the spec, whatever its tier."""
-    total = Counter(plan.requests)
+    total, with_disk = Counter(plan.requests), "ephemeral-storage" in plan.requests
     if spec.files:
-        requests = executor_requests(spec.files, with_disk="ephemeral-storage" in plan.requests)
-        total += Counter(resource_amounts(requests))
+        total += Counter(resource_amounts(executor_requests(spec.files, with_disk=with_disk)))
     if spec.front:
         total += Counter(resource_amounts(front_requests(spec.front)))
     return replace(plan, requests=dict(total))

@@ -1,9 +1,7 @@
-"""What an hour of a run costs: its tier's price, and the share of it that is for what stands beside the program; pure.
-
-A tier's price is for what the tier requests of a node. nginx and the executor request more of the same node, so they cost the same part of
-that price as they request of it, by CPU or memory, whichever is the larger part: that is what decides how many runs fit on a node. A tier
-with GPUs is priced for those, of which nothing beside takes any, so there it adds nothing.
-"""
+"""What an hour of a run costs: its tier's price, and the share of it that is for what stands beside the program; pure. A tier's price is
+for what the tier requests of a node. nginx and the executor request more of the same node, so they cost the same part of that price as
+they request of it, by CPU or memory, whichever is the larger part: that is what decides how many runs fit on a node. A tier with GPUs is
+priced for those, of which nothing beside takes any, so there it adds nothing."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -62,8 +62,9 @@ def next_change(
     if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
-        values = {"cause": _cause_of(pod), "kind": row.kind}
-        return Transition(State.ERROR, "pod_deleted", level="Warning", values=values)
+        condition = true_condition(pod, "DisruptionTarget")
+        cause = (condition.message or condition.reason) if condition else ""
+        return Transition(State.ERROR, "pod_deleted", level="Warning", values={"cause": cause, "kind": row.kind})
     if row.state == State.PREPARING and why.code == FILES_MISSING:
         return Transition(State.ERROR, why.code, f"{why.sentence} {why.next_step}", level="Warning")
     if row.state == State.PREPARING and is_ready(pod):
@@ -107,12 +108,8 @@ def _with_log(pod: Pod, log: str) -> Pod:
 
 def ran_since(pod: Pod) -> datetime | None:
     """Return when the program first started, as far as the pod still knows."""
-    for status in programs(pod):
-        state = status.state
-        started = state.running or state.terminated
-        if started is not None and started.started_at is not None:
-            return started.started_at
-    return None
+    states = (status.state.running or status.state.terminated for status in programs(pod))
+    return next((state.started_at for state in states if state is not None and state.started_at is not None), None)
 
 
 def columns_from_status(pod: Pod) -> dict[str, Any]:
@@ -142,8 +139,3 @@ def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], 
         return None
     values = {"of": "", "seconds": limit, "last_known": f"{why.sentence} {why.next_step}".strip()}
     return Transition(State.ERROR, _TIMEOUTS[row.state], level="Warning", values=values)
-
-
-def _cause_of(pod: Pod) -> str:
-    condition = true_condition(pod, "DisruptionTarget")
-    return (condition.message or condition.reason) if condition else ""

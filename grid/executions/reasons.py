@@ -7,29 +7,18 @@ from grid.core.reasons import Reader, Sentence, Values, words_of
 from grid.core.translation import gettext as _
 from grid.core.wording import again, duration
 from grid.diagnosis.refusals import explain_refusal
-from grid.executions.stopping import (
-    ACCOUNT_CLOSED,
-    BUDGET_USED_UP,
-    IDLE,
-    LEFT_PROJECT,
-    LIFETIME,
-    ONLY_VIEWS,
-    REPLACED,
-    REQUESTED,
-    RESTART,
-    STOPPED,
-)
+from grid.executions import stopping
 from grid.models.environment import Kind
 
 _WHY_STOPPED = {
-    LEFT_PROJECT: _("its owner has left the project"),
-    ONLY_VIEWS: _("its owner is only a viewer of the project now"),
-    ACCOUNT_CLOSED: _("its owner's account was closed"),
-    BUDGET_USED_UP: _("the budget of its project is used up"),
-    REPLACED: _("the next run of its schedule replaces it"),
-    IDLE: _("nobody used it for too long"),
-    LIFETIME: _("its maximum lifetime is over"),
-    RESTART: _("it is restarted"),
+    stopping.LEFT_PROJECT: _("its owner has left the project"),
+    stopping.ONLY_VIEWS: _("its owner is only a viewer of the project now"),
+    stopping.ACCOUNT_CLOSED: _("its owner's account was closed"),
+    stopping.BUDGET_USED_UP: _("the budget of its project is used up"),
+    stopping.REPLACED: _("the next run of its schedule replaces it"),
+    stopping.IDLE: _("nobody used it for too long"),
+    stopping.LIFETIME: _("its maximum lifetime is over"),
+    stopping.RESTART: _("it is restarted"),
 }
 # By the value `of`: the whole of it, or the part of a cluster that was waited for.
 _DEPLOYING_TIMEOUT = {
@@ -133,7 +122,7 @@ SENTENCES: dict[str, Sentence] = {
     "pod_deleted": _pod_deleted,
     "deploying_timeout": _timeout(_DEPLOYING_TIMEOUT),
     "preparing_timeout": _timeout(_PREPARING_TIMEOUT),
-    **dict.fromkeys((REQUESTED, STOPPED, *_WHY_STOPPED), _stop),
+    **dict.fromkeys((stopping.REQUESTED, stopping.STOPPED, *_WHY_STOPPED), _stop),
     "WithoutCluster": lambda values, reader: _(
         "{by} stopped its cluster before it started; this continues without a cluster.", by=values["by"]
     ),

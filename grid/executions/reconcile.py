@@ -1,9 +1,7 @@
-"""Reconciles one execution: compares its row with its objects in the cluster, and takes the next step.
-
-Every step may be repeated, and may be the last thing that this process does: the next reconcile, by any controller, continues from the
-state of database and cluster. The strategy of its kind knows the objects of an execution: its one pod (`runs`), or the objects of a cluster
-(`clusters.reconcile`). Decisions are in their `progress`, writes in `ledger`, calls to the cluster in `apply`. Other rooms observe.
-"""
+"""Reconciles one execution: compares its row with its objects in the cluster, and takes the next step. Every step may be repeated, and may
+be the last thing that this process does: the next reconcile, by any controller, continues from the state of database and cluster. The
+strategy of its kind knows the objects of an execution: its one pod (`runs`), or the objects of a cluster (`clusters.reconcile`). Decisions
+are in their `progress`, writes in `ledger`, calls to the cluster in `apply`. Other rooms observe."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -130,7 +128,8 @@ class Reconciler:
             return await self._enter(row, change, await objects.main_pod(row))
         if row.state == State.DEPLOYING and row.reason != CREATED:
             return await self._create(row)
-        return await self._follow(row)
+        finding = await objects.follow(row)
+        return finding.again if finding.change is None else await self._enter(row, finding.change, finding.pod)
 
     def add_observer(self, observer: ReconcileObserver) -> None:
         self._observers.append(observer)
@@ -154,8 +153,6 @@ class Reconciler:
         """Return the executions to reconcile, because an object of theirs is missing or was changed."""
         audits = [await strategy.audit() for strategy in self._strategies.values()]
         return set[str]().union(*audits)
-
-    # --- Steps ---
 
     async def _create(self, row: LedgerRecord) -> float | None:
         try:
@@ -189,8 +186,7 @@ class Reconciler:
         return await self._refused(row, error) if known and known.code == "unknown_kind" else NAMESPACE_SECONDS
 
     async def _refused(self, row: LedgerRecord, error: Exception) -> float:
-        """Say who can act. Try again where waiting may help, as for a quota or a webhook that is down; raise what the cluster says
-        nothing about."""
+        """Say who can act, and try again where waiting may help, as for a quota; raise what the cluster says nothing about."""
         answer = answer_of(error).message
         known = explain_refusal(answer)
         if known is None and isinstance(error, TooManyRequests):
@@ -223,10 +219,6 @@ class Reconciler:
             await self._database(ledger.update, row, columns, now=now)
         return seconds
 
-    async def _follow(self, row: LedgerRecord) -> float | None:
-        finding = await self._objects(row).follow(row)
-        return finding.again if finding.change is None else await self._enter(row, finding.change, finding.pod)
-
     async def _enter(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> float:
         """Write the change, with the columns that belong to it, and reconcile again at once, whether it was written or not."""
         now, log = self._context.clock(), ""
@@ -244,7 +236,7 @@ class Reconciler:
                 change = await self._context.database(progress.explained_by_log, change, pod, log, now=now)
         records = [await observer.start_record(row, change, pod) for observer in self._observers]
         start_up = next((record for record in records if record is not None), None)
-        await self._write(row, change, now, fields, log=log, start_up=start_up)
+        await self._write(row, change, now=now, fields=fields, log=log, start_up=start_up)
         return 0.0
 
     async def _end(self, row: LedgerRecord) -> float:
@@ -257,7 +249,7 @@ class Reconciler:
             change = Transition(State.STOPPED, cause.code, actor=row.stop_wanted_by, values=cause.values)
         now = self._context.clock()
         fields = {"slots_freed_at": now} if row.holds_slots else {}
-        await self._write(row, change, now, fields | self._exits.pop(row.id, {}))
+        await self._write(row, change, now=now, fields=fields | self._exits.pop(row.id, {}))
         return 0.0
 
     async def _clear(self, row: LedgerRecord) -> float | None:
@@ -275,8 +267,6 @@ class Reconciler:
     def _objects(self, row: LedgerRecord) -> Objects:
         return self._strategies[row.kind]
 
-    # --- The record ---
-
     async def _observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
         """Have each observer record what has changed. Raise errors that a retry may resolve; log any other, because a bug there must not
         keep an execution from going on, or from stopping."""
@@ -290,17 +280,9 @@ class Reconciler:
                     raise
                 logger.exception("execution=%s not recorded by %s", row.id, type(observer).__name__)
 
-    async def _write(
-        self,
-        row: LedgerRecord,
-        change: Transition,
-        now: datetime,
-        fields: Mapping[str, Any],
-        *,
-        log: str = "",
-        start_up: StartUp | None = None,
-    ) -> None:
-        if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log, start_up=start_up):
+    async def _write(self, row: LedgerRecord, change: Transition, **more: Any) -> None:
+        """Enter the change, with `more` arguments of `ledger.enter`."""
+        if await self._database(ledger.enter, row, change, **more):
             logger.info("execution=%s %s -> %s reason=%s", row.id, row.state, change.state, change.reason)
         else:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)
@@ -313,7 +295,6 @@ class Reconciler:
                 self._exits[row.id] = dict(columns)
 
     async def _note_events(self, row: LedgerRecord) -> bool:
-        """Record new events; return whether there were any."""
         events = {_uid(event): event for event in self._context.events.of(row.id)}
         known = self._noted.get(row.id, {})
         new = [event for uid, event in events.items() if known.get(uid) != event.times]

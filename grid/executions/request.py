@@ -1,8 +1,6 @@
-"""A person's request to launch something: a workspace, a job, an app, a cluster, or a workspace or job with its cluster.
-
-Validates it, reports all problems, and stores it. Nothing here touches Kubernetes: the controller sees the rows and acts.
-`grid.executions.launchrequest` says what a form may offer, and `grid.executions.kinds` what is particular to each kind.
-"""
+"""A person's request to launch something: a workspace, a job, an app, a cluster, or a workspace or job with its cluster. Validates it,
+reports all problems, and stores it. Nothing here touches Kubernetes: the controller sees the rows and acts.
+`grid.executions.launchrequest` says what a form may offer, and `grid.executions.kinds` what is particular to each kind."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,11 +42,9 @@ def validate(request: LaunchRequest, *, pools: Pools | None = None) -> list[Prob
 def submit(
     request: LaunchRequest, *, gate: LaunchGate, now: datetime, execution_id: str = "", pools: Pools | None = None
 ) -> Execution:
-    """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair.
-
-    Raise Rejected with all problems, or with what closes the `gate` to the unit (`grid.queue.launches.why_not_launch`). A caller that
-    may send a request twice gives it an id: the second time raises IntegrityError.
-    """
+    """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair. Raise
+    Rejected with all problems, or with what closes the `gate` to the unit (`grid.queue.launches.why_not_launch`). A caller that may send a
+    request twice gives it an id: the second time raises IntegrityError."""
     with transaction.atomic():
         stored = StoredRows(request)
         if problems := _problems(request, stored, pools):
@@ -105,7 +101,13 @@ def _execution(request: LaunchRequest, stored: StoredRows, id: str, now: datetim
 
 
 def _problems(request: LaunchRequest, stored: StoredRows, pools: Pools | None) -> list[Problem]:
-    of_all = [*wrong_title(request.title), *_wrong_project(request, stored)]
+    of_all = [*wrong_title(request.title)]
+    if not request.owner.is_active:
+        of_all.append(Problem("", _("This account is disabled; ask your admin."), "inactive"))
+    elif stored.project is None:
+        # One answer for both cases: a stranger does not learn which projects exist.
+        sentence = _("Choose a project to which you contribute; this one is archived or not yours.")
+        of_all.append(Problem("project", sentence, "not_contributor"))
     if not kinds.is_registered(request.kind):
         return [*of_all, Problem("kind", _("Choose a workspace, a job, an app or a cluster."), "kind")]
     others = [problem for check in _checks for problem in check(request, stored)]
@@ -119,12 +121,3 @@ def wrong_title(title: str) -> Iterator[Problem]:
         yield Problem("title", sentence, "too_long")
     if not title.isprintable():
         yield Problem("title", _("Use visible characters, in one line."), "unprintable")
-
-
-def _wrong_project(request: LaunchRequest, stored: StoredRows) -> Iterator[Problem]:
-    if not request.owner.is_active:
-        yield Problem("", _("This account is disabled; ask your admin."), "inactive")
-    elif stored.project is None:
-        # One answer for both cases: a stranger does not learn which projects exist.
-        sentence = _("Choose a project to which you contribute; this one is archived or not yours.")
-        yield Problem("project", sentence, "not_contributor")

@@ -1,12 +1,8 @@
 """The containers beside a run's program: the executor, which fetches the project's files from Git and saves them (`grid.files.executor`),
-and nginx, the front of its web server (`grid.executions.front`).
-
-The front is a native sidecar too, so that the pod ends with its program. It alone sees its key.
-
-The executor is a native sidecar, an init container that goes on: `run` starts when its startup probe has found the files, and when `run`
-has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's; and
-it alone the secret of a remote repository.
-"""
+and nginx, the front of its web server (`grid.executions.front`). The front is a native sidecar too, so that the pod ends with its program.
+It alone sees its key. The executor is a native sidecar, an init container that goes on: `run` starts when its startup probe has found the
+files, and when `run` has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing
+but this project's; and it alone the secret of a remote repository."""
 
 from typing import Any
 
@@ -45,21 +41,20 @@ _FRONT_LIMITS = {"cpu": "1", "memory": "128Mi"}
 _LIMITS = {"cpu": "1", "memory": "1Gi"}
 
 
-def with_sidecars(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
+def with_sidecars(spec: ExecutionSpec, pod_spec: dict[str, Any], security: dict[str, Any]) -> dict[str, Any]:
     """Return the pod's spec with the front and the executor, where there are any; the front first, so that it is there from the start."""
-    return _with_front(spec, _with_executor(spec, pod_spec, security=security), security=security)
+    return _with_front(spec, _with_executor(spec, pod_spec, security), security)
 
 
 def front_data(spec: ExecutionSpec) -> dict[str, str]:
     """Return the files of the front for the execution's ConfigMap, by their keys."""
     if spec.front is None:
         return {}
-    is_any_answer_ready = not spec.environment.readiness_path
-    text = configuration(spec.front, upstream=listening.upstream(spec), is_any_answer_ready=is_any_answer_ready)
-    return {_CONFIGURATION: text}
+    is_any, upstream = not spec.environment.readiness_path, listening.upstream(spec)
+    return {_CONFIGURATION: configuration(spec.front, upstream=upstream, is_any_answer_ready=is_any)}
 
 
-def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
+def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], security: dict[str, Any]) -> dict[str, Any]:
     front = spec.front
     if front is None:
         return pod_spec
@@ -130,7 +125,7 @@ def front_requests(front: AuthProxySpec) -> dict[str, str]:
     return {"cpu": front.cores, "memory": front.memory}
 
 
-def _with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
+def _with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], security: dict[str, Any]) -> dict[str, Any]:
     files = spec.files
     if files is None:
         return pod_spec

@@ -1,15 +1,12 @@
-"""The spec of an execution, frozen at launch: its tier, environment and project as they were then.
-
-Stored as JSON in `Execution.spec`. The manifests are built from this alone, so editing a tier or an environment changes nothing that is
-already launched, and a retry after months builds the same objects.
-"""
+"""The spec of an execution, as its tier, environment and project were at launch, stored as JSON in `Execution.spec`. Manifests are built
+from it alone: editing a tier changes nothing that is launched, and a retry after months builds the same objects."""
 
 from collections.abc import Iterable, Mapping
 from copy import copy
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,14 +15,15 @@ from django.conf import settings
 from grid.core.gitnames import COMMIT, MAIN, repository_name
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
-from grid.executions.front import AuthProxySpec
+from grid.executions.front import AuthProxySpec, workspace_origins
 from grid.executions.launchsettings import LaunchSettings
+from grid.executions.ledger import LedgerRecord, RunningCluster
 from grid.executions.prices import price_beside
-from grid.executions.token import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project, RemoteRepository, RunFiles, StoredSecret
 from grid.models.environment import Kind
 
 S = TypeVar("S", bound=msgspec.Struct)
+RESULTS = "results"  # the folder, in a job's working folder, whose content is kept for each run
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +68,6 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     volume_name: str
     volume_size: str
-
-
-RESULTS = "results"  # the folder, in a job's working folder, whose content is kept for each run
 
 
 class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,17 +201,6 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, cluster=cluster)
 
 
-class Stored(Protocol):
-    """An execution as stored: the model's, or a record of `ledger`."""
-
-    @property
-    def spec(self) -> object: ...
-    @property
-    def workers_minimum(self) -> int: ...
-    @property
-    def workers_maximum(self) -> int: ...
-
-
 def serialize_spec(
     execution: Execution,
     *,
@@ -232,6 +216,9 @@ def serialize_spec(
     that say of it what SQL sums and lists show. `central` is the central configuration now; `environment` is what an
     earlier launch has frozen of it, to be used again, and without `has_front` nginx never stands before its web page."""
     port = (job.page_port if job else 0) or execution.environment.port or 0
+    # A user's id is never given to another, a name may be; the id is the part after the last dash, so that no two pairs have one name.
+    name = f"home-{execution.project_id}-{execution.owner_id}"
+    home = HomeSpec(volume_name=name, volume_size=f"{central.home_gibibytes}Gi")
     spec = ExecutionSpec(
         id=execution.pk,
         kind=execution.kind,
@@ -244,7 +231,7 @@ def serialize_spec(
         project=_of_row(ProjectSpec, execution.project),
         files=None if cluster else _files(execution, job, central),
         front=central.front_of(execution, port) if has_front and not cluster else None,
-        home=None if cluster else _home(execution, central.home_gibibytes),
+        home=None if cluster else home,
         tier=tier_spec(execution.tier),
         environment=environment or environment_spec(execution.environment),
         secrets=tuple(_of_row(SecretSpec, secret) for secret in secrets),
@@ -285,11 +272,8 @@ def base_url(address: str) -> str:
     return urlsplit(address).path or "/"
 
 
-def parse_spec(stored: Stored) -> ExecutionSpec:
-    """Return the spec of the launch; for a cluster with the numbers of workers requested now.
-
-    Raise ValueError with a sentence when the stored JSON is no spec.
-    """
+def parse_spec(stored: Execution | LedgerRecord | RunningCluster) -> ExecutionSpec:
+    """Return the spec of the launch, with the numbers of workers requested now. Raise ValueError when the stored JSON is none."""
     try:
         spec = msgspec.convert(stored.spec, ExecutionSpec)
     except msgspec.ValidationError as error:
@@ -353,9 +337,3 @@ def _branch_left(execution: Execution, url: str) -> str:
     lives = RunFiles.objects.filter(execution__workspace=execution.workspace_id).exclude(branch="")
     branches = lives.order_by("-execution__requested_at").values_list("branch", "execution__spec__files__remote")
     return next((branch for branch, remote in branches if (remote or "") == url), "")
-
-
-def _home(execution: Execution, gibibytes: int) -> HomeSpec:
-    # A user's id is never given to another, a name may be; the id is the part after the last dash, so that no two pairs have one name.
-    name = f"home-{execution.project_id}-{execution.owner_id}"
-    return HomeSpec(volume_name=name, volume_size=f"{gibibytes}Gi")

@@ -1,8 +1,6 @@
 """Requests the stop of an execution. A queued one ends at once, and its pair with it as far as that makes sense: a workspace or job takes
-the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one.
-
-The controller ends running ones, and also a cluster when its workspace or job has ended.
-"""
+the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one. The controller ends running ones,
+and also a cluster when its workspace or job has ended."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -37,10 +35,7 @@ def stop_cause(
 
 
 def request_stop(execution: Execution, *, by: str, now: datetime, reason: str = "") -> None:
-    """Request the stop of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing.
-
-    `reason` is a code when no person requested the stop.
-    """
+    """Request the stop of an execution; twice, or after its end, changes nothing. `reason` is a code when no person requested it."""
     asked = {"stop_requested_at": now, "stop_requested_by": by, "stop_reason": reason}
     while True:
         execution.refresh_from_db()
@@ -55,19 +50,15 @@ def _wrote_stop(execution: Execution, asked: dict[str, Any]) -> bool:
     now = asked["stop_requested_at"]
     if execution.state != State.QUEUED:
         return lifecycle.update(execution.pk, asked, revision=execution.revision, now=now)
+    # The executions of the pair that wait, locked in the order in which admission locks them.
+    pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
+    rows = Execution.objects.select_for_update(no_key=True).queued().filter(pair).order_by("requested_at", "pk")
     with transaction.atomic():
-        unit = _waiting_unit(execution)
+        unit = {row.pk: row for row in rows}
         done = execution.pk in unit and _leave_queue(execution.pk, unit, asked)
         if not done:
             transaction.set_rollback(True)
     return done
-
-
-def _waiting_unit(execution: Execution) -> dict[str, Execution]:
-    """Return the executions of the pair that wait, locked in the order in which admission locks them."""
-    pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
-    rows = Execution.objects.select_for_update(no_key=True).queued().filter(pair).order_by("requested_at", "pk")
-    return {row.pk: row for row in rows}
 
 
 def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]) -> bool:

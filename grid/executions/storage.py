@@ -1,8 +1,6 @@
-"""The volumes of an execution: the project's files, which its members share; its owner's own, HOME; and those that end with the pod.
-
-HOME is not a part of the project's volume: programs read their configuration there and keep their secrets there, and anybody who could
-write into it would run code as the person who starts the next workspace. Claims have no owner and outlive every execution.
-"""
+"""The volumes of an execution: the project's files, which its members share; its owner's own, HOME; and those that end with the pod. HOME
+is not a part of the project's volume: programs read their configuration there and keep their secrets there, and anybody who could write
+into it would run code as the person who starts the next workspace. Claims have no owner and outlive every execution."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +35,9 @@ def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Raw
     """Return the claims for the project's files and for its owner's own."""
     labels = {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)}
     if spec.files:
-        needed = [_repositories_claim(spec.files.claim, namespace)]
+        # The volume that an admin has made for all repositories: it gets no other, because a new one would be empty.
+        needed = [_claim(spec.files.claim, "1Gi", {MANAGED_BY: MANAGER}, namespace, DEFAULT_STORAGE)]
+        needed[0]["spec"]["storageClassName"] = ""
     else:
         needed = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
     if spec.home:
@@ -72,10 +72,8 @@ def scratch(tier: TierSpec) -> dict[str, Any]:
 def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
     home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else scratch(tier)
     shared = {"persistentVolumeClaim": {"claimName": spec.project.volume_name}}
-    needed: list[dict[str, Any]] = [
-        {"name": "project", **(scratch(tier) if spec.files else shared)},
-        {"name": "home", **home},
-    ]
+    project = scratch(tier) if spec.files else shared
+    needed: list[dict[str, Any]] = [{"name": "project", **project}, {"name": "home", **home}]
     if kind_of(spec.kind).starts_at_home:
         needed += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
     if tier.shared_memory:
@@ -89,7 +87,7 @@ def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
 
 
 def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
-    of_home = [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
+    of_home = [{"name": "runtime", "mountPath": RUNTIME_PATH}, jupyter.MOUNT]
     return [
         {"name": "project", "mountPath": PROJECT_PATH},
         {"name": "home", "mountPath": HOME_PATH},
@@ -113,20 +111,9 @@ def _secret_files(spec: ExecutionSpec) -> list[str]:
     return [secret.name for secret in spec.secrets if secret.is_file]
 
 
-def _repositories_claim(name: str, namespace: str) -> RawObject:
-    """Return the claim of the volume that an admin has made for all repositories: it gets no other, because a new one would be empty."""
-    claim = _claim(name, "1Gi", {MANAGED_BY: MANAGER}, namespace, DEFAULT_STORAGE)
-    claim["spec"]["storageClassName"] = ""
-    return claim
-
-
 def _claim(name: str, size: str, labels: dict[str, str], namespace: str, storage: Storage) -> RawObject:
     claim: dict[str, Any] = {"accessModes": [storage.access_mode], "resources": {"requests": {"storage": size}}}
     if storage.storage_class:
         claim["storageClassName"] = storage.storage_class
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": claim,
-    }
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}

@@ -15,8 +15,7 @@ from grid.diagnosis.run_report import FilesReport, is_saving, left_out_sentence,
 from grid.executions import ledger
 from grid.executions.context import Context
 from grid.executions.ledger import EventRecord, LedgerRecord
-from grid.executions.manifests import GRACE_SECONDS, Manifest
-from grid.executions.ordinarysidecars import bare
+from grid.executions.manifests import GRACE_SECONDS, Manifest, bare
 from grid.executions.spec import FilesSpec, parse_spec
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS

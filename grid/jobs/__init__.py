@@ -6,16 +6,6 @@ like any other.
 """
 
 PUBLIC = (
-    "deadlines",
-    "jobrows",
-    "jobruns",
-    "jobs",
-    "jobsettings",
-    "lateness",
-    "runmetrics.collector",
-    "runmetrics.lines",
-    "runmover",
-    "scheduler",
-    "schedules",
-    "scheduletimes",
-)
+    "deadlines", "jobrows", "jobruns", "jobs", "jobsettings", "runmetrics.collector", "runmetrics.lines",
+    "scheduler", "schedules", "scheduletimes",
+)  # fmt: skip

@@ -54,20 +54,16 @@ def tell_deadlines(deadlines: Mapping[str, Deadline], *, now: datetime) -> None:
 
 def _sentence(deadline: Deadline, now: datetime) -> str:
     timeout = exact_duration(int(deadline.timeout.total_seconds()))
-    return _(
+    sentence = _(
         "Its timeout of {timeout} ends it in {wait}, at {end:%H:%M} UTC. "
-        "What it has written to the project's files stays. Give the job a longer timeout before its next run.",
-        timeout=timeout,
-        wait=duration(deadline.at - now),
-        end=deadline.at,
+        "What it has written to the project's files stays. Give the job a longer timeout before its next run."
     )
+    return sentence.format(timeout=timeout, wait=duration(deadline.at - now), end=deadline.at)
 
 
 class DeadlineWatch:
     def __init__(self, pods: Callable[[], Collection[Pod]], database: Database, clock: Callable[[], datetime]) -> None:
-        self._pods = pods
-        self._database = database
-        self._clock = clock
+        self._pods, self._database, self._clock = pods, database, clock
         self._told: frozenset[str] = frozenset()
 
     def periodic(self) -> PeriodicTask:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -57,15 +58,9 @@ def record_of(job: Job) -> RunRecord:
 
 def record_with(job: Job, environment: Environment, tier: HardwareTier, settings: JobSettings) -> RunRecord:
     """Return the record of a run of the job with another environment, tier and settings."""
-    return RunRecord(
-        title=str(job),
-        environment=environment.pk,
-        environment_name=environment.name,
-        tier=tier.pk,
-        tier_name=tier.name,
-        cluster=job.cluster,
-        job=settings,
-    )
+    rows: dict[str, Any] = {"environment": environment.pk, "environment_name": environment.name}
+    rows |= {"tier": tier.pk, "tier_name": tier.name}
+    return RunRecord(title=str(job), cluster=job.cluster, job=settings, **rows)
 
 
 def make_runs(
@@ -116,22 +111,6 @@ def _stored_settings(job: Job, record: RunRecord) -> RunSettings:
     return RunSettings.objects.create(job=job, record=stored)
 
 
-def spec_of(execution_id: str, settings: JobSettings, attempt: RunAttempt | None) -> JobSpec:
-    """Return the spec of an attempt; without one, of the first attempt of a job that is launched now."""
-    return JobSpec(
-        job=attempt.run.job_id if attempt else execution_id,
-        run=attempt.run.number if attempt else 1,
-        attempt=attempt.number if attempt else 1,
-        command=settings.command,
-        variables=dict(settings.variables),
-        parameters=dict(attempt.run.parameters) if attempt else {},
-        folder=settings.folder,
-        files_at=settings.files_at,
-        page_port=settings.page_port or 0,
-        timeout_seconds=settings.timeout_seconds,
-    )
-
-
 class JobKind(PodKind):
     restart_policy = "Never"
     is_ready_when_it_answers = False
@@ -143,16 +122,17 @@ class JobKind(PodKind):
             yield Problem("files_at", _("The files of this project are not in Git; leave this empty."), "files")
 
     def job_spec(self, execution: Execution, request: LaunchRequest) -> JobSpec:
-        return spec_of(execution.pk, request.job, request.attempt)
+        own: dict[str, Any] = {"job": execution.pk, "run": 1}
+        if (attempt := request.attempt) is not None:
+            run = attempt.run
+            own = {"job": run.job_id, "run": run.number, "attempt": attempt.number, "parameters": dict(run.parameters)}
+        shared = ("command", "variables", "folder", "files_at", "timeout_seconds")
+        own |= {name: copy(getattr(request.job, name)) for name in shared}
+        return JobSpec(**own, page_port=request.job.page_port or 0)
 
     def store(self, execution: Execution, request: LaunchRequest) -> None:
         """Make it an attempt of its run; a job that is launched first is created with its first run."""
-        attempt = request.attempt
-        if attempt is None:
-            run = make_first_run(request, id=execution.pk, now=execution.requested_at)
-            attempt = RunAttempt(run, 1)
+        attempt = request.attempt or RunAttempt(make_first_run(request, id=execution.pk, now=execution.requested_at), 1)
         execution.run, execution.attempt = attempt.run, attempt.number
-        revision = launched_revision(execution)
-        Job.objects.filter(pk=attempt.run.job_id).exclude(environment_revision=revision).update(
-            environment_revision=revision
-        )
+        revision, jobs = launched_revision(execution), Job.objects.filter(pk=attempt.run.job_id)
+        jobs.exclude(environment_revision=revision).update(environment_revision=revision)

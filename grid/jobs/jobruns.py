@@ -1,12 +1,11 @@
-"""Moves runs on: launches their attempts, retries what failed, and ends them.
+"""Moves runs on: launches their attempts, retries what failed, and ends them. `next_step` decides, and `advance` applies: both read the
+present state, so doing it twice changes nothing. A job's row is locked meanwhile, so that of two processes the second sees what the first
+has launched; the id of an attempt follows from its run, and the database refuses a second unsettled attempt of a run besides."""
 
-`next_step` decides, and `advance` applies: both read the present state, so doing it twice changes nothing. A job's row is locked meanwhile,
-so that of two processes the second sees what the first has launched; the id of an attempt follows from its run, and the database refuses a
-second unsettled attempt of a run besides.
-"""
-
+import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,16 +13,18 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from grid.clusters.request import read_cluster_settings
+from grid.core.backoff import Backoff
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
-from grid.database.trouble import trouble_of
+from grid.database.trouble import TroubleLog, trouble_of
+from grid.database.turns import PersonTurns
+from grid.executions.context import Context
 from grid.executions.launchrequest import LaunchRequest, RunAttempt
 from grid.executions.request import submit
 from grid.jobs.jobrows import attempt_id
 from grid.jobs.jobsettings import RunRecord, read_record
 from grid.jobs.runsteps import (
     AttemptFacts,
-    EarlierRun,
     EndStep,
     LaunchStep,
     Outcome,
@@ -36,6 +37,7 @@ from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSe
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 from grid.notifications import outbox
+from grid.observability import telemetry
 from grid.queue.gate import PASSING
 from grid.queue.launches import why_not_launch
 from grid.usage.budgets.rules import CLOSED
@@ -45,10 +47,10 @@ logger = logging.getLogger(__name__)
 REFUSED_SECONDS = 30
 CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
 AT_ONCE = 3  # launches in one transaction, so that others get their turn of the database
+_ATTEMPT = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at", "reason")
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
-
-
-# --- Which jobs to look at ---
+JOBS_AT_ONCE = 20  # jobs between two looks at who has something due
+OF_EACH = 5  # jobs of one person in a look
 
 
 def jobs_told(executions: Collection[str]) -> dict[str, int]:
@@ -84,9 +86,6 @@ def _open() -> QuerySet[JobRun]:
 
 def _due(now: datetime) -> QuerySet[JobRun]:
     return _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
-
-
-# --- Moving on ---
 
 
 def advance_all(job_ids: Iterable[str], *, now: datetime) -> list[str]:
@@ -180,7 +179,11 @@ class _Advance:
         self._runs = sorted([*first, *others], key=lambda run: run.number)
         self._settings = RunSettings.objects.in_bulk({run.settings_id for run in self._runs})
         self._records: dict[int, RunRecord] = {}  # by their settings; the runs of a sweep share one
-        self._last = _latest_attempts(self._runs)
+        attempts = Execution.objects.filter(run__in=[run.pk for run in self._runs]).order_by("run", "attempt")
+        self._last = {  # the latest of a run comes last
+            run_id: AttemptFacts(number, state, settled_at is not None, *more)
+            for run_id, number, state, settled_at, *more in attempts.values_list(*_ATTEMPT)
+        }
         unsettled = Execution.objects.unsettled().filter(run__job=job).order_by()
         active = list(unsettled.values_list("run_id", "run__number", "run__schedule_id"))
         self._active = {pk for pk, _, _ in active}
@@ -249,7 +252,7 @@ class _Advance:
             retries=record.job.retries,
             retry_seconds=record.job.retry_seconds,
             last=self._last.get(run.pk),
-            after=EarlierRun(str(run.after), run.after.outcome) if run.after else None,
+            after=(str(run.after), run.after.outcome) if run.after else None,
             others_active=len(self._active - {run.pk}),
             at_once=self._job.at_once,
             behind=self._ahead.get(run.schedule_id) if run.schedule_id else None,
@@ -258,14 +261,12 @@ class _Advance:
         return next_step(facts, self._now)
 
     def _record_of(self, run: JobRun) -> RunRecord:
-        """Return what the run runs with. Raise Rejected when that can no longer be read."""
         id = run.settings_id
         if id not in self._records:
             self._records[id] = read_record(self._settings[id].record)
         return self._records[id]
 
     def _launch(self, run: JobRun, number: int) -> WaitStep | EndStep:
-        """Launch the attempt; return the step that is left."""
         if self._refused is not None:
             return self._refused
         if self._tries >= AT_ONCE:
@@ -305,11 +306,60 @@ def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:
         outbox.record_run(run, step.outcome, step.why, actor=by, now=now)
 
 
-def _latest_attempts(runs: Sequence[JobRun]) -> dict[int, AttemptFacts]:
-    """Return the latest attempt of each of these runs that has one."""
-    rows = Execution.objects.filter(run__in=[run.pk for run in runs]).order_by("run", "attempt")
-    columns = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at", "reason")
-    return {
-        run_id: AttemptFacts(number, state, settled_at is not None, *more)
-        for run_id, number, state, settled_at, *more in rows.values_list(*columns)
-    }  # the latest of a run comes last
+class RunMover:
+    """Moves on what it is told of; `launched` is told which executions that launches."""
+
+    def __init__(
+        self, context: Context, troubles: TroubleLog, rng: random.Random, launched: Callable[[str], object]
+    ) -> None:
+        self._context, self._launched = context, launched
+        self._troubles, self._rng = troubles, rng
+        self._jobs: dict[int, dict[str, None]] = {}  # by owner, in the order in which they were found
+        self._turns = PersonTurns[int]()
+        self._has_jobs = asyncio.Event()
+
+    def add(self, jobs: Mapping[str, int]) -> None:
+        """Have these jobs moved on, given with their owners."""
+        for job, owner in jobs.items():
+            self._jobs.setdefault(owner, {})[job] = None
+        if self._jobs:
+            self._has_jobs.set()
+
+    async def run(self) -> None:
+        """Move on what is added, for ever; what fails for want of the database is tried again."""
+        backoff = Backoff(rng=self._rng)
+        while True:
+            await self._has_jobs.wait()
+            try:
+                await self.move_some()
+                backoff.reset()
+            except Exception as error:
+                if not self._troubles.handles(error):
+                    logger.exception("runs of jobs not moved on")
+                await asyncio.sleep(backoff.next())
+
+    async def move_some(self) -> None:
+        """Move on the first jobs of each owner, in turn."""
+        context = self._context
+        due = [(owner, (owner, job)) for owner, jobs in self._jobs.items() for job in list(jobs)[:OF_EACH]]
+        oldest = await context.due_work(longest_due, context.clock())
+        late = (context.clock() - oldest).total_seconds() if oldest is not None else 0.0
+        telemetry.DUE_WORK_LATE.labels("runs").set(late)
+        await self._turns.serve(due, self._move, at_most=JOBS_AT_ONCE)
+        if not self._jobs:
+            self._has_jobs.clear()
+
+    async def _move(self, which: tuple[int, str]) -> None:
+        owner, job = which
+        context = self._context
+        done = await context.due_work(advance_or_log, job, now=context.clock())
+        self._jobs[owner].pop(job, None)
+        if not self._jobs[owner]:
+            del self._jobs[owner]
+        for id in done.launched:
+            logger.info("execution=%s launched as an attempt of a run", id)
+            self._launched(id)
+        if done.is_more:
+            self.add({job: owner})
+        if done.followers:
+            self.add(await context.due_work(owners_of, done.followers))

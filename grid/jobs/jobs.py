@@ -1,8 +1,6 @@
-"""Creates, runs, sweeps, edits and deletes jobs. What happens to a run afterwards is decided in `jobruns`.
-
-Each is one transaction that locks the job, so of two at the same moment the second sees what the first has done. The runs then take their
-next step in another; the controller does that too, should this process end between the two.
-"""
+"""Creates, runs, sweeps, edits and deletes jobs. What happens to a run afterwards is decided in `jobruns`. Each is one transaction that
+locks the job, so of two at the same moment the second sees what the first has done. The runs then take their next step in another; the
+controller does that too, should this process end between the two."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +23,7 @@ from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request
 from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
 from grid.jobs.runsteps import EndStep
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
-from grid.queue.gatefacts import why_closed
+from grid.queue.snapshot import why_closed
 
 MAXIMUM_ROWS = 1000  # of a sweep
 MAXIMUM_SWEEP_BYTES = 5_000_000  # of all its parameters, which one transaction stores
@@ -37,12 +35,8 @@ _BY_DIGEST = Expression(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0
 def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str, pools: Pools | None = None) -> JobRun:
     """Create a job whose first run starts after another. Raise Rejected with all problems."""
     with transaction.atomic():
-        problems = [
-            *_wrong_earlier(after, request.project.pk),
-            *validate(request, pools=pools),
-            *why_closed(request.project.pk, now),
-        ]
-        if problems:
+        project, wrong = request.project.pk, validate(request, pools=pools)
+        if problems := [*_wrong_earlier(after, project), *wrong, *why_closed(project, now)]:
             raise Rejected(problems)
         run = make_first_run(request, id=job_id, now=now, after=after)
     # After the transaction that stored it, because a step may reach other jobs' runs too.
@@ -92,8 +86,7 @@ def environment_by_digest(stored: object, image_id: str) -> EnvironmentSpec | No
 def start_sweep(
     job_id: str, rows: Sequence[Mapping[str, str]], *, by: str, now: datetime, request_key: str = ""
 ) -> list[JobRun]:
-    """Ask for a run for each row of parameters, all or none. Asked again with the same `request_key`, return the runs that were made then.
-    Raise Rejected with all problems."""
+    """Ask for a run for each row of parameters; with the same `request_key` again, return those made then. Raise Rejected for all."""
     return _ask(job_id, rows, by=by, now=now, request_key=request_key, is_sweep=True)
 
 
@@ -135,8 +128,7 @@ def edit(
         job = locked(job_id)
         job.title = title.strip()
         record = record_with(job, environment, tier, settings)
-        problems = [*wrong_title(title), *validate(replace(launch_request(job, record), title=title.strip()))]
-        if problems:
+        if problems := [*wrong_title(title), *validate(replace(launch_request(job, record), title=title.strip()))]:
             raise Rejected(problems)
         job.environment, job.tier = environment, tier
         for name in JobSettings.__struct_fields__:
@@ -146,12 +138,10 @@ def edit(
 
 
 def delete(job_id: str, *, now: datetime) -> None:
-    """Hide a job without open runs from all lists, and delete its schedules. Its runs stay in the history, and no file is touched. Raise
-    Rejected when a run has not ended."""
+    """Hide a job, and delete its schedules; its runs stay in the history, and files untouched. Raise Rejected while a run is open."""
     with transaction.atomic():
         job = locked(job_id)
-        count = JobRun.objects.filter(job=job, outcome="").count()
-        if count:
+        if count := JobRun.objects.filter(job=job, outcome="").count():
             sentence = ngettext(
                 "{count:,} run of it has not ended. Stop all runs first.",
                 "{count:,} runs of it have not ended. Stop all runs first.",
@@ -205,28 +195,22 @@ def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
         sentence = _("Use 1 to {most:,} lines of values; these are {count:,}.", most=MAXIMUM_ROWS, count=len(rows))
         return [Problem("table", sentence, "rows")]
     for number, row in enumerate(rows, 1):
-        problems = list(wrong_variables(row, path="table", words=PARAMETERS))
-        if problems:
-            sentence = _("Line {number} of the values: {problem}")
-            return [
-                replace(problem, message=sentence.format(number=number, problem=problem.message))
-                for problem in problems
+        if problems := list(wrong_variables(row, path="table", words=PARAMETERS)):
+            sentences = [
+                _("Line {number} of the values: {problem}", number=number, problem=each.message) for each in problems
             ]
-    size = sum(len(name) + len(value.encode()) for row in rows for name, value in row.items())
-    if size > MAXIMUM_SWEEP_BYTES:
-        sentence = _(
-            "These parameters are {size:,} bytes together; use at most {most:,}. Put the longest into files.",
-            size=size,
-            most=MAXIMUM_SWEEP_BYTES,
-        )
-        return [Problem("table", sentence, "too_long")]
-    return []
+            return [replace(problem, message=sentence) for problem, sentence in zip(problems, sentences, strict=True)]
+    sizes = (len(name) + len(value.encode()) for row in rows for name, value in row.items())
+    size, most = sum(sizes), MAXIMUM_SWEEP_BYTES
+    if size <= most:
+        return []
+    sentence = _("These parameters are {size:,} bytes together; use at most {most:,}. Put the longest into files.")
+    return [Problem("table", sentence.format(size=size, most=most), "too_long")]
 
 
 def _wrong_earlier(after: JobRun, project_id: str) -> list[Problem]:
-    if after.job.project_id == project_id:
-        return []
-    return [Problem("after", _("Choose a run of a job in the same project."), "after")]
+    wrong = Problem("after", _("Choose a run of a job in the same project."), "after")
+    return [wrong] if after.job.project_id != project_id else []
 
 
 def locked(job_id: str) -> Job:

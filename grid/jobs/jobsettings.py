@@ -1,7 +1,4 @@
-"""What a job runs with: its rules, and the record of it that each run keeps.
-
-The record is frozen when a run is asked for, so that all its attempts run with the same, whatever is edited meanwhile.
-"""
+"""What a job runs with: its rules, and the record of it that is frozen when a run is asked for, so that all attempts run with the same."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -77,10 +74,9 @@ def problems_of(settings: JobSettings) -> Iterator[Problem]:
     if not 0 <= settings.retries <= MAXIMUM_RETRIES:
         yield Problem("retries", _("Use 0 to {most} retries.", most=MAXIMUM_RETRIES), "retries")
     if not SHORTEST_WAIT <= settings.retry_seconds <= LONGEST_WAIT:
+        shortest, longest = exact_duration(SHORTEST_WAIT), exact_duration(LONGEST_WAIT)
         sentence = _(
-            "Wait between {shortest} and {longest} before the first retry.",
-            shortest=exact_duration(SHORTEST_WAIT),
-            longest=exact_duration(LONGEST_WAIT),
+            "Wait between {shortest} and {longest} before the first retry.", shortest=shortest, longest=longest
         )
         yield Problem("retry_wait", sentence, "retry_wait")
     if settings.at_once is not None and not 1 <= settings.at_once <= MAXIMUM_AT_ONCE:
@@ -113,12 +109,10 @@ def wrong_variables(
     if len(variables) > MAXIMUM_VARIABLES:
         yield Problem(path, words.too_many.format(most=MAXIMUM_VARIABLES, count=len(variables)), "too_many")
         return
-    wrong = [name for name in variables if not VARIABLE_NAME.fullmatch(name)]
-    if wrong:
+    if wrong := [name for name in variables if not VARIABLE_NAME.fullmatch(name)]:
         names = listed(f"“{_shown(name)}”" for name in wrong[:3])
         yield Problem(path, words.name.format(names=names), "name")
-    taken = [name for name in variables if is_taken(name)]
-    if taken:
+    if taken := [name for name in variables if is_taken(name)]:
         sentence = ngettext(
             "{names} is set by Compute Grid. Choose another name: {taken} and all that begin with {prefix} are taken.",
             "{names} are set by Compute Grid. Choose another name: {taken} and all that begin with {prefix} are taken.",
@@ -128,33 +122,23 @@ def wrong_variables(
             prefix=TAKEN_PREFIX,
         )
         yield Problem(path, sentence, "taken")
-    long = [name for name, value in variables.items() if len(value) > MAXIMUM_VALUE]
-    if long:
+    if long := [name for name, value in variables.items() if len(value) > MAXIMUM_VALUE]:
         sentence = _(
-            "The value of {name} has {length:,} characters; use at most {most:,}. Put more into a file of the project.",
-            name=_shown(long[0]),
-            length=len(variables[long[0]]),
-            most=MAXIMUM_VALUE,
+            "The value of {name} has {length:,} characters; use at most {most:,}. Put more into a file of the project."
         )
+        sentence = sentence.format(name=_shown(long[0]), length=len(variables[long[0]]), most=MAXIMUM_VALUE)
         yield Problem(path, sentence, "too_long")
     elif sum(len(name) + len(value.encode(errors="replace")) for name, value in variables.items()) > MAXIMUM_BYTES:
-        sentence = _(
-            "These are more than {most:,} bytes together. Put the longest into a file of the project.",
-            most=MAXIMUM_BYTES,
-        )
-        yield Problem(path, sentence, "too_long")
+        sentence = _("These are more than {most:,} bytes together. Put the longest into a file of the project.")
+        yield Problem(path, sentence.format(most=MAXIMUM_BYTES), "too_long")
     if any(_is_unstorable(value) for value in variables.values()):
         yield Problem(path, words.unprintable, "unprintable")
 
 
 def _wrong_command(command: str) -> Iterator[Problem]:
     if len(command) > MAXIMUM_COMMAND:
-        sentence = _(
-            "Use at most {most:,} characters; these are {length:,}. Put a longer script into the project.",
-            most=MAXIMUM_COMMAND,
-            length=len(command),
-        )
-        yield Problem("command", sentence, "too_long")
+        sentence = _("Use at most {most:,} characters; these are {length:,}. Put a longer script into the project.")
+        yield Problem("command", sentence.format(most=MAXIMUM_COMMAND, length=len(command)), "too_long")
     if _is_unstorable(command):
         yield Problem("command", _("It holds a character that no shell takes, such as NUL."), "unprintable")
 

@@ -35,19 +35,13 @@ class AttemptFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierRun:
-    name: str
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunFacts:
-    """An open run, and how many other runs of its job have an attempt that is not settled."""
+    """An open run, the name and outcome of the run that it comes `after`, and how many other runs of its job have an unsettled attempt."""
 
     retries: int = 0
     retry_seconds: int = 30
     last: AttemptFacts | None = None
-    after: EarlierRun | None = None
+    after: tuple[str, str] | None = None
     others_active: int = 0
     at_once: int | None = None
     behind: int | None = None  # the number of an earlier run of its schedule that has not ended
@@ -79,7 +73,7 @@ RunStep = LaunchStep | WaitStep | EndStep
 def next_step(run: RunFacts, now: datetime) -> RunStep:
     last = run.last
     if last is None:
-        return _wait_for_earlier(run) or _wait_behind(run) or _launch_if_room(run, 1)
+        return _first_step(run)
     if last.state not in FINAL_STATES:
         return WaitStep()
     if last.state == State.SUCCEEDED:
@@ -103,19 +97,15 @@ def back_off(first_seconds: int, failed: int) -> int:
     return min(LONGEST_WAIT, first_seconds << (failed - 1))
 
 
-def _wait_for_earlier(run: RunFacts) -> RunStep | None:
-    after = run.after
-    if after is None or after.outcome == Outcome.SUCCEEDED:
-        return None
-    if not after.outcome:
-        return WaitStep(_("It starts when {name} has succeeded.", name=after.name))
-    return EndStep(Outcome.NOT_STARTED, _AFTER[Outcome(after.outcome)].format(name=after.name))
-
-
-def _wait_behind(run: RunFacts) -> RunStep | None:
-    if run.behind is None:
-        return None
-    return WaitStep(_("It starts when run {number} of its schedule has ended.", number=run.behind))
+def _first_step(run: RunFacts) -> RunStep:
+    name, outcome = run.after or ("", Outcome.SUCCEEDED)
+    if not outcome:
+        return WaitStep(_("It starts when {name} has succeeded.", name=name))
+    if outcome != Outcome.SUCCEEDED:
+        return EndStep(Outcome.NOT_STARTED, _AFTER[Outcome(outcome)].format(name=name))
+    if run.behind is not None:
+        return WaitStep(_("It starts when run {number} of its schedule has ended.", number=run.behind))
+    return _launch_if_room(run, 1)
 
 
 def _launch_if_room(run: RunFacts, attempt: int) -> RunStep:
@@ -132,6 +122,5 @@ def _launch_if_room(run: RunFacts, attempt: int) -> RunStep:
 
 
 def _attempt_failed(run: RunFacts, last: AttemptFacts) -> str:
-    return _(
-        "Attempt {number} of {most} failed: {message}", number=last.number, most=run.retries + 1, message=last.message
-    )
+    most = run.retries + 1
+    return _("Attempt {number} of {most} failed: {message}", number=last.number, most=most, message=last.message)

@@ -1,12 +1,10 @@
-"""Runs the jobs whose schedules are due. `JobScheduler` runs at the next time that is due, and every few seconds for new ones.
-
-Several controllers may do this at once: a due time is decided under the lock of its job, in the transaction that moves the schedule on, and
-the database takes one run for each. A process that ends between two steps loses nothing: the run is stored, and the next poll moves it on.
-"""
+"""Runs the jobs whose schedules are due. `JobScheduler` runs at the next time that is due, and every few seconds for new ones. Several
+controllers may do this at once: a due time is decided under the lock of its job, in the transaction that moves the schedule on, and the
+database takes one run for each. A process that ends between two steps loses nothing: the run is stored, and the next poll moves it on."""
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -18,6 +16,7 @@ from grid.announcements.store import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import trouble_of
@@ -25,17 +24,15 @@ from grid.database.turns import PersonTurns, RateLimit, first_of_each
 from grid.jobs.jobrows import make_runs, record_of
 from grid.jobs.jobruns import advance_all, end_finished
 from grid.jobs.jobs import stop_run
-from grid.jobs.lateness import Lateness, LateReason, late_words, seconds_late
 from grid.jobs.schedules import lock_schedule, may_not_run, note, timetable_of, write_pause
 from grid.jobs.scheduletimes import due_times
 from grid.models import Execution, Job, JobRun, Schedule, State
 from grid.observability import telemetry
 from grid.projects.departures import why_departed
 from grid.queue.gate import words_of
-from grid.queue.gatefacts import why_closed
+from grid.queue.snapshot import why_closed
 
 logger = logging.getLogger(__name__)
-
 LOOK_SECONDS = 5.0  # a new schedule is not due before it was seen, unless within these seconds
 DEPARTED_SECONDS = 60.0  # between two looks at who may not launch any more
 AT_ONCE = 20  # schedules in one look; the others are due at the next
@@ -49,6 +46,64 @@ MOST_REFUSED = 3  # runs in a row that were not started
 FINISHING_SECONDS = 60.0
 BY = "its schedule"  # no username has a blank
 REPLACING = "Compute Grid"
+
+
+@dataclass(frozen=True, slots=True)
+class LateReason:
+    """How many other schedules of the owner, and of others, were due at once; `most_a_minute` is the owner's limit if reached, else 0."""
+
+    of_owner: int = 0
+    of_others: int = 0
+    most_a_minute: int = 0
+
+
+def late_words(reason: LateReason, owner: str) -> str:
+    """Return the reason as a sentence; "" when nothing else was due."""
+    if reason.most_a_minute:
+        sentence = _(
+            "Schedules of {owner} have asked for {most:,} runs within a minute, and no more may be; an admin can change that."
+        )
+        return sentence.format(owner=owner, most=reason.most_a_minute)
+    if reason.of_owner:
+        return ngettext(
+            "{count:,} other schedule of {owner} was due at once.",
+            "{count:,} other schedules of {owner} were due at once.",
+            reason.of_owner,
+            owner=owner,
+        )
+    if reason.of_others:
+        return ngettext(
+            "{count:,} schedule of other people was due at once.",
+            "{count:,} schedules of other people were due at once.",
+            reason.of_others,
+        )
+    return ""
+
+
+class Lateness:
+    """Remembers the most that was due at once of each person, for as long as anything of the person's is due."""
+
+    def __init__(self) -> None:
+        self._most: dict[int, int] = {}
+        self._most_of_all = 0
+        self._over_limit: set[int] = set()
+
+    def noted(self, counts: Mapping[int, int], over_limit: Collection[int]) -> None:
+        """Take in how many are due now by person, and who has reached the limit of runs within a minute."""
+        self._most = {person: max(count, self._most.get(person, 0)) for person, count in counts.items()}
+        total = sum(counts.values())
+        self._most_of_all = max(total, self._most_of_all) if total else 0
+        self._over_limit = (self._over_limit & counts.keys()) | set(over_limit)
+
+    def why(self, person: int, most_a_minute: int) -> LateReason:
+        own = self._most.get(person, 1)
+        limit = most_a_minute if person in self._over_limit else 0
+        return LateReason(own - 1, max(0, self._most_of_all - own), limit)
+
+
+def seconds_late(due: Iterable[datetime], now: datetime) -> float:
+    """Return for how long the oldest of these has been due; 0 without any."""
+    return max(((now - moment).total_seconds() for moment in due), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +146,18 @@ def look_at_due(now: datetime, *, apart: Collection[int] = ()) -> ScheduleLook:
     counted = due.order_by().values_list("job__owner").annotate(Count("pk"))
     first = first_of_each(due.exclude(pk__in=apart), "job__owner", "next_at", "pk", at_most=OF_EACH)
     rows = first.values_list("pk", "job__owner", "next_at")
-    return ScheduleLook(
-        [DueSchedule(id, owner, at) for id, owner, at in rows if at],
-        dict(counted),
-        next_at,
-        value_of(SCHEDULED_RUNS_PER_MINUTE),
-    )
+    schedules = [DueSchedule(id, owner, at) for id, owner, at in rows if at]
+    return ScheduleLook(schedules, dict(counted), next_at, value_of(SCHEDULED_RUNS_PER_MINUTE))
 
 
 def run_schedule(pk: int, *, now: datetime, late: LateReason | None = None) -> ScheduleRun:
-    """Ask for the run of a schedule that is due, launch it, and note why it is `late`. A time that was run before, by a controller whose
-    clock was ahead, is moved on from."""
+    """Ask for the run of a due schedule, launch it, and note why it is `late`; a time that another controller ran is moved on from."""
     try:
         return _run(pk, now, late)
     except IntegrityError as error:
         logger.warning("schedule=%s moved on without a run reason=%s", pk, error)
     with transaction.atomic():
-        locked = _lock(pk)
-        if locked is not None:
+        if (locked := _lock(pk)) is not None:
             _Decision(*locked, now).move_on()
     return ScheduleRun()
 
@@ -143,8 +192,7 @@ def _run(pk: int, now: datetime, late: LateReason | None) -> ScheduleRun:
     launched = advance_all([locked[1].pk, *followers], now=now)
     if locked[0].next_at is not None and _why_refused(locked[0]):
         with transaction.atomic():
-            again = _lock(pk)
-            if again is not None:
+            if (again := _lock(pk)) is not None:
                 _pause_if_refused(again[0], now)
     return ScheduleRun(launched, locked[0].next_at is not None and locked[0].next_at <= now)
 
@@ -153,13 +201,11 @@ def _why_refused(schedule: Schedule) -> str:
     """Return why the last runs of a schedule since it was set were not started; "" when one of them was, or there were fewer."""
     runs = JobRun.objects.filter(schedule=schedule, due_at__gt=schedule.set_at).order_by("-due_at")
     last = list(runs.values_list("outcome", "message")[:MOST_REFUSED])
-    if len(last) < MOST_REFUSED or any(outcome != JobRun.Outcome.NOT_STARTED for outcome, _ in last):
-        return ""
-    return last[0][1]
+    has_started = len(last) < MOST_REFUSED or any(outcome != JobRun.Outcome.NOT_STARTED for outcome, _ in last)
+    return "" if has_started else last[0][1]
 
 
 def _pause_if_refused(schedule: Schedule, now: datetime) -> bool:
-    """Pause a schedule whose last runs since it was set were not started."""
     why = _why_refused(schedule) if schedule.next_at is not None else ""
     if why:
         write_pause(schedule, now, why=_("Its last {count} runs were not started. {why}", count=MOST_REFUSED, why=why))
@@ -189,7 +235,10 @@ class _Decision:
             write_pause(schedule, now, why=unreadable.problems[0].message)
             return ()
         followers = end_finished(self._job, now=now)
-        if self._is_finishing():
+        # An earlier run whose program has ended and whose pod is about to go is neither skipped for nor stopped.
+        attempts = Execution.objects.unsettled().filter(run__job=self._job, run__schedule=schedule, run__outcome="")
+        since = now - timedelta(seconds=FINISHING_SECONDS)
+        if attempts.filter(state=State.FINISHING, state_since__gt=since).exists():
             return followers  # it is still due, and decided when the earlier run has ended
         due = due_times(timetable, schedule.next_at, now, runs_missed=schedule.missed == Schedule.Missed.ONCE)
         schedule.next_at = timetable.next(now)
@@ -209,31 +258,22 @@ class _Decision:
         schedule.next_at = timetable_of(schedule, now).next(now)
         schedule.save()
 
-    def _is_finishing(self) -> bool:
-        """Return whether an earlier run's program has ended and its pod is about to go: it is neither skipped for nor stopped."""
-        since = self._now - timedelta(seconds=FINISHING_SECONDS)
-        attempts = Execution.objects.unsettled().filter(
-            run__job=self._job, run__schedule=self._schedule, run__outcome=""
-        )
-        return attempts.filter(state=State.FINISHING, state_since__gt=since).exists()
-
     def _run(self, due: datetime) -> None:
         schedule, job = self._schedule, self._job
         still_open = list(JobRun.objects.filter(job=job, schedule=schedule, outcome="").order_by("number"))
+        shown, open_count = self._shown(due), len(still_open)
         if still_open and schedule.overlap == Schedule.Overlap.SKIP:
-            self._note(
-                _("{due} skipped: run {number} had not ended.", due=self._shown(due), number=still_open[-1].number)
-            )
+            self._note(_("{due} skipped: run {number} had not ended.", due=shown, number=still_open[-1].number))
             return
-        if len(still_open) >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
-            self._note(
-                _("{due} skipped: {count} earlier runs had not ended.", due=self._shown(due), count=len(still_open))
-            )
+        if open_count >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
+            self._note(_("{due} skipped: {count} earlier runs had not ended.", due=shown, count=open_count))
             return
         if closed := why_closed(job.project_id, self._now):
-            self._note(_("{due} skipped: {why}", due=self._shown(due), why=closed[0].message))
+            self._note(_("{due} skipped: {why}", due=shown, why=closed[0].message))
             return
-        self._note_lateness(due)
+        if self._late_because and self._now - due >= LATE:
+            asked_at = self._shown(self._now)
+            self._note(_("{due} asked for at {now}. {why}", due=shown, now=asked_at, why=self._late_because))
         (run,) = make_runs(job, record_of(job), [{}], by=BY, now=self._now)
         run.schedule, run.due_at = schedule, due
         run.save(update_fields=["schedule", "due_at"])
@@ -242,17 +282,11 @@ class _Decision:
             for earlier in still_open:
                 if earlier.replaced_by:
                     continue  # it is being stopped
-                earlier.replaced_by = _("Replaced by run {number}, due {due}.", number=run.number, due=self._shown(due))
+                by_run = {"due": shown, "number": run.number}
+                earlier.replaced_by = _("Replaced by run {number}, due {due}.", **by_run)
                 earlier.save(update_fields=["replaced_by"])
                 stop_run(earlier, by=REPLACING, now=self._now)
-                self._note(
-                    _(
-                        "{due} replaced run {earlier} by run {number}.",
-                        due=self._shown(due),
-                        earlier=earlier.number,
-                        number=run.number,
-                    )
-                )
+                self._note(_("{due} replaced run {earlier} by run {number}.", earlier=earlier.number, **by_run))
 
     def _note_missed(self, first: datetime, last: datetime) -> None:
         sentence = _("{first} to {last} missed: it was not looked at in time.")
@@ -260,11 +294,6 @@ class _Decision:
             sentence = _("{first} missed: it was not looked at in time.")
         sentence = sentence.format(first=self._shown(first), last=self._shown(last))
         self._note(f"{sentence} {self._late_because}".strip())
-
-    def _note_lateness(self, due: datetime) -> None:
-        if self._late_because and self._now - due >= LATE:
-            sentence = _("{due} asked for at {now}. {why}")
-            self._note(sentence.format(due=self._shown(due), now=self._shown(self._now), why=self._late_because))
 
     def _note(self, sentence: str) -> None:
         note(self._schedule, self._now, sentence)
@@ -300,12 +329,10 @@ class JobScheduler:
         due_now = await self._database(look_at_due, now, apart=list(self._put_off))
         self._most_a_minute = due_now.most_a_minute
         may_run = self._within_limit(due_now, now)
-        self._lateness.noted(
-            due_now.counts, {schedule.owner_id for schedule in due_now.due} - {owner for owner, _ in may_run}
-        )
-        telemetry.DUE_WORK_LATE.labels("schedules").set(
-            seconds_late((schedule.due_at for schedule in due_now.due), now)
-        )
+        over_limit = {schedule.owner_id for schedule in due_now.due} - {owner for owner, _ in may_run}
+        self._lateness.noted(due_now.counts, over_limit)
+        late = seconds_late((schedule.due_at for schedule in due_now.due), now)
+        telemetry.DUE_WORK_LATE.labels("schedules").set(late)
         done = await self._turns.serve(may_run, self._serve, at_most=AT_ONCE)
         is_more = len(due_now.due) > len(done) or any(due_now.counts[owner] > OF_EACH for owner, _ in done)
         if done and is_more:

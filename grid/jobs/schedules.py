@@ -1,7 +1,4 @@
-"""Creates, edits, pauses, resumes and deletes the schedules of jobs. `scheduler` runs what is due.
-
-Each is one transaction that locks the job, as everything does that writes its runs.
-"""
+"""Creates, edits, pauses, resumes and deletes the schedules of jobs, each in a transaction that locks the job; `scheduler` runs them."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -110,12 +107,10 @@ def delete(schedule_id: int, *, by: str, now: datetime) -> None:
 def lock_schedule(schedule_id: int) -> tuple[Schedule, Job]:
     """Return a schedule and its job, which is locked until the transaction ends. Raise Rejected when either is gone."""
     job_id = Schedule.objects.filter(pk=schedule_id).values_list("job_id", flat=True).first()
-    if job_id is not None:
-        job = locked(job_id)
-        # Read again: whoever had the lock may have changed it.
-        schedule = Schedule.objects.filter(pk=schedule_id).first()
-        if schedule is not None:
-            return schedule, job
+    job = locked(job_id) if job_id is not None else None
+    # Read again: whoever had the lock may have changed it.
+    if job is not None and (schedule := Schedule.objects.filter(pk=schedule_id).first()) is not None:
+        return schedule, job
     raise Rejected([Problem("", _("This schedule was deleted."), GONE)])
 
 
@@ -139,11 +134,16 @@ def note(schedule: Schedule, now: datetime, sentence: str) -> None:
 
 
 def _set(schedule: Schedule, settings: ScheduleSettings, now: datetime) -> None:
-    problems = list(_wrong_choices(settings))
+    problems = list[Problem]()
     try:
         read_timetable(settings.cron, settings.time_zone, now)
     except Rejected as refused:
-        problems = [*refused.problems, *problems]
+        problems += refused.problems
+    if settings.overlap not in Schedule.Overlap.values:
+        wrong = _("Choose whether it is skipped, queued or replaces the run.")
+        problems.append(Problem("overlap", wrong, "overlap"))
+    if settings.missed not in Schedule.Missed.values:
+        problems.append(Problem("missed", _("Choose whether it is run once or not at all."), "missed"))
     if problems:
         raise Rejected(problems)
     schedule.cron, schedule.time_zone = settings.cron.strip(), settings.time_zone
@@ -152,8 +152,7 @@ def _set(schedule: Schedule, settings: ScheduleSettings, now: datetime) -> None:
 
 def _start(schedule: Schedule, job: Job, now: datetime) -> None:
     """Save a schedule that is due after now."""
-    problems = validate(launch_request(job, record_of(job)))
-    if problems:
+    if problems := validate(launch_request(job, record_of(job))):
         # At the schedule as a whole: its own fields are not the job's.
         raise Rejected([Problem("", problem.message, problem.code) for problem in problems])
     schedule.next_at = timetable_of(schedule, now).next(now)
@@ -161,31 +160,17 @@ def _start(schedule: Schedule, job: Job, now: datetime) -> None:
 
 
 def _too_many(job: Job) -> Iterator[Problem]:
-    """Yield a problem when a further schedule of the job would be more than one person, or one project, may have."""
     of_owner = Schedule.objects.filter(job__owner=job.owner_id).count()
     if of_owner >= (most := value_of(SCHEDULES_PER_PERSON)):
         sentence = _(
             "{owner} has {count:,} schedules, and one person may have {most:,}. Delete those that are no longer needed, or ask an admin "
-            "for more.",
-            owner=job.owner.get_username(),
-            count=of_owner,
-            most=most,
+            "for more."
         )
-        yield Problem("", sentence, "too_many")
+        yield Problem("", sentence.format(owner=job.owner.get_username(), count=of_owner, most=most), "too_many")
     of_project = Schedule.objects.filter(job__project=job.project_id).count()
     if of_project >= (most := value_of(SCHEDULES_PER_PROJECT)):
         sentence = _(
             "The project {name} has {count:,} schedules, and one project may have {most:,}. Delete those that are no longer needed, or "
-            "ask an admin for more.",
-            name=job.project.name,
-            count=of_project,
-            most=most,
+            "ask an admin for more."
         )
-        yield Problem("", sentence, "too_many")
-
-
-def _wrong_choices(settings: ScheduleSettings) -> Iterator[Problem]:
-    if settings.overlap not in Schedule.Overlap.values:
-        yield Problem("overlap", _("Choose whether it is skipped, queued or replaces the run."), "overlap")
-    if settings.missed not in Schedule.Missed.values:
-        yield Problem("missed", _("Choose whether it is run once or not at all."), "missed")
+        yield Problem("", sentence.format(name=job.project.name, count=of_project, most=most), "too_many")

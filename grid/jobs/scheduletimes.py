@@ -1,14 +1,11 @@
-"""When a schedule is due, by the clocks of its time zone. Pure.
+"""When a schedule is due, by the clocks of its time zone. Pure. Where clocks are set, a schedule that names hours follows the clock on the
+wall: a time that is skipped is due at the next minute that exists, and one that comes twice is due the first time only. A schedule for
+every hour follows real time instead, as its reader expects of "every 15 minutes": nothing is skipped, and the hour that comes twice counts
+twice."""
 
-Where clocks are set, a schedule that names hours follows the clock on the wall: a time that is skipped is due at the next minute that
-exists, and one that comes twice is due the first time only. A schedule for every hour follows real time instead, as its reader expects
-of "every 15 minutes": nothing is skipped, and the hour that comes twice counts twice.
-"""
-
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from zoneinfo import ZoneInfo
 
 from grid.core.cron import BadSchedule, CronFields, find_zone, parse_schedule
@@ -21,6 +18,8 @@ MAXIMUM_CRON = 100  # characters
 ON_TIME = timedelta(minutes=5)  # later than this a time has been missed
 _MINUTE = timedelta(minutes=1)
 _EXAMPLE = _("Write five fields: minute, hour, day of the month, month and day of the week, such as 0 6 * * 1-5.")
+_DAYS = (_("Sunday"), _("Monday"), _("Tuesday"), _("Wednesday"), _("Thursday"), _("Friday"), _("Saturday"))
+_MOST = 4  # names or times in a sentence; more are easier to read in the next times
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,10 @@ class CronTimetable:
         return None
 
     def following(self, after: datetime, count: int = 5) -> list[datetime]:
-        return list(islice(self._all(after), count))
+        times = list[datetime]()
+        while len(times) < count and (moment := self.next(times[-1] if times else after)) is not None:
+            times.append(moment)
+        return times
 
     def last(self, since: datetime, until: datetime) -> datetime | None:
         """Return the last time from `since`, a whole minute, to `until`, both included; None when there is none."""
@@ -61,11 +63,6 @@ class CronTimetable:
             else:
                 high = middle
         return latest
-
-    def _all(self, after: datetime) -> Iterator[datetime]:
-        while (moment := self.next(after)) is not None:
-            yield moment
-            after = moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +103,7 @@ def due_times(timetable: CronTimetable, first: datetime, now: datetime, *, runs_
     if not is_on_time and not runs_missed:
         return DueTimes(None, (first, last))
     before = timetable.last(first, last - _MINUTE)
-    if before is not None:
-        return DueTimes(last, (first, before))
-    return DueTimes(last)
+    return DueTimes(last, (first, before) if before is not None else None)
 
 
 def _read_cron(text: str) -> CronFields:
@@ -140,10 +135,6 @@ def _moment_of(wall: datetime, zone: ZoneInfo) -> datetime:
     while moment.astimezone(zone).replace(tzinfo=None) < wall:
         moment += _MINUTE
     return moment
-
-
-_DAYS = (_("Sunday"), _("Monday"), _("Tuesday"), _("Wednesday"), _("Thursday"), _("Friday"), _("Saturday"))
-_MOST = 4  # names or times in a sentence; more are easier to read in the next times
 
 
 def cron_words(cron: CronFields) -> str:

@@ -1,7 +1,5 @@
-"""Admits queued executions: takes a snapshot, lets `quota` decide, reserves slots in one transaction, and writes why the others wait.
-
-Two processes may run this at the same time and no slot is given twice; see `snapshot.take` and `snapshot.lock_unchanged` for why.
-"""
+"""Admits queued executions: takes a snapshot, lets `quota` decide, reserves slots in one transaction, and writes why the others wait. Two
+processes may run this at the same time and no slot is given twice; see `snapshot.take` and `snapshot.lock_unchanged` for why."""
 
 import asyncio
 import logging
@@ -29,9 +27,12 @@ from grid.queue.gate import CLOCK_STOPS
 from grid.queue.quota import Decisions, Deferred
 from grid.queue.snapshot import Queue, Unit
 
+logger = logging.getLogger(__name__)
+
 UNLOCKED_ATTEMPTS = 3
 _CAUSE = ("reason", "reason_values", "message")
 ADMITTED = Transition(State.DEPLOYING, "admitted", values={})
+AT_ONCE = 5  # units of one person, some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,6 @@ class AdmissionRefusal:
     is_late: bool
     timeout: timedelta
 
-    @property
-    def owner_id(self) -> int:
-        return self.unit[0].owner_id
-
 
 @dataclass(frozen=True, slots=True)
 class Admission:
@@ -56,19 +53,10 @@ class Admission:
     refusals: Sequence[AdmissionRefusal] = ()
 
 
-def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
-    """Admit executions to the data plane, write why the others wait, and return the ids of the admitted ones."""
-    admission = admit_next(data_plane, now=now)
-    write_refusals(admission.refusals, now=now)
-    return list(admission.admitted)
-
-
 def admit_next(data_plane: str, *, now: datetime) -> Admission:
-    """Admit executions to the data plane.
-
-    A long queue takes a tenth of a second to decide about, for which nothing is locked. What was decided is carried out if the slots are
-    as they were then; if they change again and again, the queue is locked at last while it is decided about.
-    """
+    """Admit executions to the data plane. A long queue takes a tenth of a second to decide about, for which nothing is locked. What was
+    decided is carried out if the slots are as they were then; if they change again and again, the queue is locked at last while it is
+    decided about."""
     if not Execution.objects.in_data_plane(data_plane).queued().exists():
         return Admission()
     for _attempt in range(UNLOCKED_ATTEMPTS):
@@ -86,34 +74,6 @@ def admit_next(data_plane: str, *, now: datetime) -> Admission:
 
 def _carry_out(queue: Queue, decisions: Decisions, now: datetime) -> Admission:
     admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
-    _remember_turns(admitted, now)
-    _forget_orders(queue, admitted)
-    transaction.on_commit(partial(telemetry.asked_for_slots, "admitted", len(admitted)))
-    return Admission([row.pk for row in admitted], _refusals(queue, decisions, now))
-
-
-def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[AdmissionRefusal]:
-    """Return what is to be written: an execution that has waited too long ends as an error, the others get the reason with their place in
-    the queue, if it is another one."""
-    timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
-    opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
-    refusals = []
-    for id, refused in decisions.refused.items():
-        unit = queue.units[id]
-        since = _waits_since(unit, queue.orders.get(id), opened_at)
-        is_late = refused.code not in CLOCK_STOPS and now - since > timeout
-        if is_late or not all(_is_written(row, refused) for row in unit):
-            refusals.append(AdmissionRefusal(unit, refused, is_late, timeout))
-    return refusals
-
-
-def write_refusals(refusals: Iterable[AdmissionRefusal], *, now: datetime) -> None:
-    """Write each in a transaction of its own; what has changed since it was decided about is left as it is."""
-    for refusal in refusals:
-        _keep_waiting(refusal, now)
-
-
-def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
     served = {(row.owner_id, tier) for row in admitted for tier in snapshot.tiers_of(row)}
     LastAdmission.objects.bulk_create(
         [LastAdmission(user_id=user, tier_id=tier, at=now) for user, tier in sorted(served)],
@@ -121,20 +81,34 @@ def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
         unique_fields=["user", "tier"],
         update_fields=["at"],
     )
-
-
-def _forget_orders(queue: Queue, admitted: Sequence[Execution]) -> None:
-    """Delete what operators decided about executions that no longer wait."""
-    left = queue.orders.keys() & {row.pk for row in admitted}
-    if left:
+    if left := queue.orders.keys() & {row.pk for row in admitted}:  # which wait no longer
         QueueOrder.objects.filter(pk__in=left).delete()
+    transaction.on_commit(partial(telemetry.asked_for_slots, "admitted", len(admitted)))
+    return Admission([row.pk for row in admitted], _refusals(queue, decisions, now))
 
 
-def _waits_since(unit: Unit, order: QueueOrder | None, opened_at: datetime | None) -> datetime:
-    """Return since when it waits for a slot: being held does not count, nor does what was before the end of maintenance or of a
-    takeover, `opened_at`."""
-    released_at = order.released_at if order is not None else None
-    return max(moment for moment in (unit[0].state_since, released_at, opened_at) if moment is not None)
+def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[AdmissionRefusal]:
+    """Return what is to be written: the end of what has waited too long, and of the others the reason, if it is another one."""
+    timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
+    opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
+    refusals = []
+    for id, refused in decisions.refused.items():
+        unit, order = queue.units[id], queue.orders.get(id)
+        # Being held does not count, nor does what was before the end of maintenance or of a takeover.
+        released_at = order.released_at if order is not None else None
+        since = max(at for at in (unit[0].state_since, released_at, opened_at) if at is not None)
+        is_late = refused.code not in CLOCK_STOPS and now - since > timeout
+        if is_late or not all(_is_written(row, refused) for row in unit):
+            refusals.append(AdmissionRefusal(unit, refused, is_late, timeout))
+    return refusals
+
+
+def write_refusals(refusals: Iterable[AdmissionRefusal], *, now: datetime) -> None:
+    """Write each to its whole unit in a transaction of its own; what has changed since it was decided about is left as it is."""
+    for refusal in refusals:
+        with transaction.atomic():
+            if not all(_wrote(row, refusal, now) for row in refusal.unit):
+                transaction.set_rollback(True)
 
 
 def _reserve(unit: Unit, now: datetime) -> Unit:
@@ -146,13 +120,6 @@ def _reserve(unit: Unit, now: datetime) -> Unit:
                 transaction.set_rollback(True)
                 return ()
     return unit
-
-
-def _keep_waiting(refusal: AdmissionRefusal, now: datetime) -> None:
-    """Write the refusal to the whole unit in one transaction: its executions wait, and time out, together."""
-    with transaction.atomic():
-        if not all(_wrote(row, refusal, now) for row in refusal.unit):
-            transaction.set_rollback(True)
 
 
 def _wrote(row: Execution, refusal: AdmissionRefusal, now: datetime) -> bool:
@@ -174,11 +141,6 @@ def _is_written(row: Execution, refused: Deferred) -> bool:
     return [row.reason, row.reason_values, row.message] == refused.stored
 
 
-logger = logging.getLogger(__name__)
-
-AT_ONCE = 5  # units of one person, some milliseconds
-
-
 class Superseded(Exception):
     """A later admission has decided anew."""
 
@@ -189,9 +151,7 @@ class WaitReasonWriter:
     neither the admission of others nor a login waits for it."""
 
     def __init__(self, context: Context, troubles: TroubleLog, rng: random.Random) -> None:
-        self._context = context
-        self._troubles = troubles
-        self._rng = rng
+        self._context, self._troubles, self._rng = context, troubles, rng
         self._latest: Sequence[AdmissionRefusal] = ()
         self._turns = PersonTurns[int]()
         self._has_changed = asyncio.Event()
@@ -218,12 +178,10 @@ class WaitReasonWriter:
         """Write what was put last, until something else is."""
         latest, by_owner = self._latest, dict[int, list[AdmissionRefusal]]()
         for refusal in latest:
-            by_owner.setdefault(refusal.owner_id, []).append(refusal)
-        due = [
-            (owner, own[start : start + AT_ONCE])
-            for owner, own in by_owner.items()
-            for start in range(0, len(own), AT_ONCE)
-        ]
+            by_owner.setdefault(refusal.unit[0].owner_id, []).append(refusal)
+        due = list[tuple[int, list[AdmissionRefusal]]]()
+        for owner, own in by_owner.items():
+            due += ((owner, own[start : start + AT_ONCE]) for start in range(0, len(own), AT_ONCE))
 
         async def write(some: Sequence[AdmissionRefusal]) -> None:
             if self._latest is not latest:

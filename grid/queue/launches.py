@@ -1,8 +1,6 @@
 """A launch before it is stored: whether the gate is closed to it, the queue full, and where it would stand in line.
-
 `grid.executions.request.submit` asks `why_not_launch` in the transaction that stores the launch, a page asks `look_ahead`, and both decide
-by the same facts and rules as admission does a moment later.
-"""
+by the same facts and rules as admission does a moment later."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,14 +9,8 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Q
 
-from grid.configuration import (
-    GLOBAL_QUEUE_LIMIT,
-    MAXIMUM_EXECUTIONS_PER_USER,
-    WAITING_PER_PERSON,
-    WAITING_PER_PROJECT,
-    value_of,
-    values_of,
-)
+from grid import configuration as central
+from grid.configuration import value_of, values_of
 from grid.core.errors import Problem
 from grid.core.reasons import Reader, Reason
 from grid.core.translation import gettext as _
@@ -26,10 +18,9 @@ from grid.diagnosis.launchfit import QueuePlace
 from grid.models import Execution, QueueOrder, State
 from grid.models.execution import HOLDS_SLOTS
 from grid.queue import gate, snapshot
-from grid.queue.gate import QUEUE_FULL, Candidate, GateFacts, why_not_start
-from grid.queue.gatefacts import closed_to_launch, facts_of_queue
+from grid.queue.gate import QUEUE_FULL, GateFacts, why_not_start
 from grid.queue.quota import NEVER, QueuedUnit, QuotaSnapshot, admit, tier_pair
-from grid.queue.snapshot import Queue
+from grid.queue.snapshot import Queue, closed_to_launch, facts_of_queue
 
 _SOONER = {
     "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),
@@ -90,7 +81,7 @@ def others_left(
     }
     own = lines.get(launch.user) if launch.closed is None else None
     if own is not None and launch.user not in unclear and own.may_start(launch):
-        if own.admits_all:
+        if own.admitted == own.count:
             return None
         if not own.ends_with(launch):
             unclear.add(launch.user)
@@ -138,14 +129,10 @@ class _Line:
         # What is larger than the limit is passed by the others. What waits for a full tier may still hold them up, for slots.
         self._standing = [batch for batch in batches if batch.waiting and not batch.slots > most > 0]
         self._startable = [batch for batch in self._standing if all(places.get(tier, 1) > 0 for tier in batch.tiers)]
-        self._count = sum(batch.waiting for batch in self._startable)
+        self.count = sum(batch.waiting for batch in self._startable)
         self.is_hopeful = any(batch.slots <= self._free for batch in self._startable)
         self.admitted = self._admitted()
         self.wanted = self._wanted(places)
-
-    @property
-    def admits_all(self) -> bool:
-        return self.admitted == self._count
 
     def may_start(self, launch: QueuedUnit) -> bool:
         """Return whether it is among those that start when their turn comes; `launch` is in this line and has one part."""
@@ -170,9 +157,9 @@ class _Line:
         if any(batch.attached for batch in self._batches):
             return None
         if sum(batch.slots * batch.waiting for batch in self._standing) <= self._free:
-            return self._count
+            return self.count
         sizes = {batch.slots for batch in self._standing}
-        return min(self._count, self._free // sizes.pop()) if len(sizes) == 1 else None
+        return min(self.count, self._free // sizes.pop()) if len(sizes) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +179,7 @@ def why_not_launch(unit: Sequence[Execution], now: datetime) -> list[Problem]:
 def look_ahead(unit: Sequence[Execution], now: datetime) -> LaunchOutlook:
     """Return what the launch would meet, without locking anything: for pages, which decide nothing."""
     queue, first = snapshot.peek(unit[0].data_plane_id, unit, now=now), unit[0]
-    closed = gate.why_not_launch(queue.facts, Candidate(first.owner_id, first.project_id))
+    closed = gate.why_not_launch(queue.facts, first.owner_id, first.project_id)
     return LaunchOutlook(closed or why_queue_is_full(unit, now, read=snapshot.peek), _place(queue, unit))
 
 
@@ -212,7 +199,9 @@ def why_queue_is_full(
     launch: Sequence[Execution], now: datetime, *, read: Callable[..., Queue] = snapshot.take
 ) -> Reason | None:
     """Return why no more may wait; None when the launch may start at once or there is room to wait."""
-    of_everybody, of_person, of_project = values_of(GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
+    of_everybody, of_person, of_project = values_of(
+        central.GLOBAL_QUEUE_LIMIT, central.WAITING_PER_PERSON, central.WAITING_PER_PROJECT
+    )
     data_plane, owner, project = launch[0].data_plane_id, launch[0].owner_id, launch[0].project_id
     queued = Execution.objects.in_data_plane(data_plane).queued()
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
@@ -240,7 +229,6 @@ def why_queue_is_full(
 
 
 def _others_left(launch: Sequence[Execution], now: datetime, read: Callable[..., Queue]) -> int | None:
-    """Return how many units the next admission leaves waiting beside the launch; None when it admits it."""
     data_plane = launch[0].data_plane_id
     queued = Execution.objects.in_data_plane(data_plane).queued().order_by()
     projects = {launch[0].project_id, *queued.values_list("project_id", flat=True).distinct()}
@@ -253,7 +241,7 @@ def _others_left(launch: Sequence[Execution], now: datetime, read: Callable[...,
     return others_left(
         unit,
         list(_batches(data_plane, facts, moved)),
-        slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
+        slots_per_user=value_of(central.MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _name) in snapshot.tier_maxima().items()},
         moved=moved,
         behind={tier for pair in moved_back for tier in pair if tier},
@@ -271,6 +259,6 @@ def _batches(data_plane: str, facts: GateFacts, moved: set[int]) -> Iterator[Bat
         latest=Max("requested_at", filter=_WAITS),
     )
     for user, project, tier, head_tier, slots, waiting, as_clusters, holding, latest in counted:
-        is_closed = user not in moved and why_not_start(facts, Candidate(user, project)) is not None
+        is_closed = user not in moved and why_not_start(facts, user, project) is not None
         tiers = tier_pair(head_tier, tier)
         yield Batch(user, tiers, slots, waiting, as_clusters, holding, latest or NEVER, is_closed)

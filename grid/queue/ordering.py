@@ -1,8 +1,6 @@
 """What operators decide about the queue: hold, release, and move; each with an entry in the execution's history and in the audit log.
-
-Every decision locks the rows of the queue as admission does. So it is made of a queue that stands still, two operators decide one after the
-other, and what was admitted meanwhile is refused with a sentence that says so. The caller checks rights.
-"""
+Every decision locks the rows of the queue as admission does. So it is made of a queue that stands still, two operators decide one after
+the other, and what was admitted meanwhile is refused with a sentence that says so. The caller checks rights."""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -78,8 +76,7 @@ def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
 
 
 def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None], now: datetime) -> int:
-    """Decide about each unit of which one of these is a part, with one snapshot of the queue; return how many decisions were made. A unit
-    for which it is refused stays as it is."""
+    """Decide about each unit of these executions, with one snapshot of the queue; return about how many. The refused stay as they are."""
     done = 0
     for data_plane in sorted(set(Execution.objects.filter(pk__in=execution_ids).values_list("data_plane", flat=True))):
         with transaction.atomic():
@@ -93,20 +90,17 @@ def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Qu
 
 
 def move(execution_id: str, where: Move, *, before: str = "", by: User, now: datetime) -> None:
-    """Move a waiting execution to the front, to the back, before another one, or to its turn again. Raise Rejected.
-
-    What was in front of the other one stays in front of both: its order is fixed too.
-    """
+    """Move a waiting execution to the front, to the back, before another one, or to its turn again. Raise Rejected. What was in front of
+    the other one stays in front of both: its order is fixed too."""
     with transaction.atomic():
         row, queue = _waiting(execution_id, now)
         standing = [id for id in quota.order(queue.snapshot) if id != row.pk]
-        ranked = _ranked(queue, without=row.pk)
+        pinned = ranked = _ranked(queue, without=row.pk)
         if where == "before":
             pinned = _before(_head_of(before, queue), row.pk, ranked, standing)
-        else:
-            pinned = [row.pk, *ranked] if where == "front" else ranked
-        back_at = now if where == "back" else None
-        _store(queue, pinned, moved=row.pk, back_at=back_at)
+        elif where == "front":
+            pinned = [row.pk, *ranked]
+        _store(queue, pinned, moved=row.pk, back_at=now if where == "back" else None)
         cause = Reason("MovedInQueue", {"by": by.get_username(), "where": where})
         _write(row, {}, cause, ["", f"{where} {before}" if where == "before" else where], by, now)
 
@@ -115,11 +109,10 @@ def _waiting(execution_id: str, now: datetime) -> tuple[Execution, Queue]:
     """Return the unit's first row and the queue, locked; raise Rejected when it no longer waits."""
     data_plane = Execution.objects.filter(pk=execution_id).values_list("data_plane", flat=True).first()
     queue = snapshot.take(data_plane, now=now) if data_plane is not None else None
-    head = _head_of(execution_id, queue) if queue is not None else ""
-    if queue is None or head not in queue.units:
-        state = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()
-        raise _refused(_gone(state), "not_waiting")
-    return queue.units[head][0], queue
+    if queue is not None and (head := _head_of(execution_id, queue)):
+        return queue.units[head][0], queue
+    state = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()
+    raise _refused(_gone(state), "not_waiting")
 
 
 def _head_of(execution_id: str, queue: Queue) -> str:
@@ -132,17 +125,13 @@ def _gone(state: str | None) -> str:
         return _("This execution no longer exists.")
     if State(state).is_final:
         return _("It has ended in the meantime; nothing was changed.")
-    return _(
-        "It has left the queue in the meantime and is {state}; nothing was changed.", state=State(state).label.lower()
-    )
+    label = State(state).label.lower()
+    return _("It has left the queue in the meantime and is {state}; nothing was changed.", state=label)
 
 
 def _ranked(queue: Queue, *, without: str) -> list[str]:
-    """Return the ids of what operators have put in front, in order."""
-    ranks = {
-        order.pk: order.rank for order in queue.orders.values() if order.rank is not None and order.pk in queue.units
-    }
-    return [id for id, _ in sorted(ranks.items(), key=lambda item: (item[1], item[0])) if id != without]
+    orders = (order for order in queue.orders.values() if order.pk in queue.units and order.pk != without)
+    return [id for _, id in sorted((order.rank, order.pk) for order in orders if order.rank is not None)]
 
 
 def _store(queue: Queue, pinned: Sequence[str], *, moved: str, back_at: datetime | None) -> None:
@@ -172,7 +161,6 @@ def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[st
 def _write(
     row: Execution, columns: dict[str, Any], cause: Reason, was_and_is: list[str], by: User, now: datetime
 ) -> None:
-    """Write the change into the row and its history, and the old and the new value into the audit log."""
     if not record_change(row, columns, cause, by=by.get_username(), now=now):
         raise _refused(_("It was changed at the same moment; look again."), "changed")
     write_entry(by, row, {"queue": was_and_is}, at=now)

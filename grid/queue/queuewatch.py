@@ -1,8 +1,5 @@
-"""Tells people, who chose to be told, that what they queued is next or starts soon.
-
-A rule that does not flood anybody: of each person the first in the queue only, once it has waited a little, each of the two at most once,
-and of a sweep its first run. What nobody chose to be told costs one query.
-"""
+"""Tells people, who chose to be told, that what they queued is next or starts soon: of each person the first in the queue only, once it has
+waited a little, each of the two at most once, and of a sweep its first run."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +48,11 @@ def news_of(
     launches: Collection[QueuedLaunch], expected: Mapping[str, WaitEstimate], now: datetime
 ) -> Sequence[QueueNews]:
     """Return what is to be told; what is held, or waits for its budget, has no position. Pure."""
-    news = []
-    for launch in _first_of_each(launches, expected):
+    standing = [launch for launch in launches if launch.id in expected and expected[launch.id].position]
+    first, news = dict[int, QueuedLaunch](), []
+    for launch in sorted(standing, key=lambda launch: expected[launch.id].position):
+        first.setdefault(launch.owner_id, launch)
+    for launch in first.values():
         estimate = expected[launch.id]
         if now - launch.since < WAITED:
             continue
@@ -63,22 +63,10 @@ def news_of(
     return news
 
 
-def _first_of_each(
-    launches: Collection[QueuedLaunch], expected: Mapping[str, WaitEstimate]
-) -> Collection[QueuedLaunch]:
-    first: dict[int, QueuedLaunch] = {}
-    standing = [launch for launch in launches if launch.id in expected and expected[launch.id].position]
-    for launch in sorted(standing, key=lambda launch: expected[launch.id].position):
-        first.setdefault(launch.owner_id, launch)
-    return first.values()
-
-
 def _sentence(estimate: WaitEstimate) -> str:
-    place = (
-        _("It is next in the queue.")
-        if estimate.position == 1
-        else _("It is number {position} in the queue.", position=estimate.position)
-    )
+    place = _("It is number {position} in the queue.", position=estimate.position)
+    if estimate.position == 1:
+        place = _("It is next in the queue.")
     if estimate.expected is None:
         return place
     minutes = plural(max(1, round(estimate.expected / 60)), "minute", "minutes")
@@ -88,9 +76,7 @@ def _sentence(estimate: WaitEstimate) -> str:
 def tell_queue(data_plane: str, *, now: datetime) -> int:
     """Tell what is new of the data plane's queue; return how many were told."""
     launches = _queued(data_plane)
-    if not launches:
-        return 0
-    news = news_of(launches, estimates(read_facts(data_plane, now)), now)
+    news = news_of(launches, estimates(read_facts(data_plane, now)), now) if launches else ()
     return sum(_tell(item, now) for item in news)
 
 

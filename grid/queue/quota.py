@@ -18,6 +18,9 @@ from typing import Any, Literal
 from grid.core.reasons import Reader, Reason, Value, sentence_of
 
 NEVER = datetime.min.replace(tzinfo=UTC)
+Precedence = tuple[int, int]
+_FRONT, _BY_TURN, _BACK = range(3)
+Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,9 @@ class QueuedUnit:
         return tuple(tier for part in self.parts for tier in part.tiers)
 
 
-Precedence = tuple[int, int]
-_FRONT, _BY_TURN, _BACK = range(3)
-
-
 def precedences(waiting: Iterable[QueuedUnit]) -> dict[str, Precedence]:
-    """Return by id what goes before the turns; smaller goes first.
-
-    A unit that was moved to the back stays there only while one waits for the same tier that was requested before the move, so that newer
-    requests never pass it for ever.
-    """
+    """Return by id what goes before the turns; smaller goes first. A unit that was moved to the back stays there only while one waits for
+    the same tier that was requested before the move, so that newer requests never pass it for ever."""
     waiting = list(waiting)
     oldest: dict[str, datetime] = {}
     for unit in waiting:
@@ -90,8 +86,7 @@ def precedences(waiting: Iterable[QueuedUnit]) -> dict[str, Precedence]:
 
 
 def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
-    """Return each user's units in the order of request, but for what was moved; equal times are ordered by id, so that all processes
-    agree."""
+    """Return each user's units in the order of request, but for what was moved; of equal times by id, so that all processes agree."""
     waiting = list(waiting)
     before = precedences(waiting)
     by_user: dict[int, list[QueuedUnit]] = {}
@@ -115,9 +110,6 @@ def turns(
         return before[unit.execution_id], round_, served, unit.requested_at, unit.execution_id
 
     return [unit for _, unit in sorted(rounds, key=place)]
-
-
-Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +195,8 @@ def order(snapshot: QuotaSnapshot) -> tuple[str, ...]:
     """Return the ids of the units that the gate is open to, in the order in which they would start if there were room for all of them."""
     waiting = tuple(unit for unit in snapshot.waiting if unit.closed is None)
     tiers = [tier for unit in waiting for tier in unit.tiers]
-    boundless = replace(
-        snapshot,
-        waiting=waiting,
-        holding=(),
-        slots_per_user=sum(unit.slots for unit in waiting) or 1,
-        tier_maximum=dict.fromkeys(snapshot.tier_maximum, len(tiers)),
-    )
+    slots, maxima = sum(unit.slots for unit in waiting) or 1, dict.fromkeys(snapshot.tier_maximum, len(tiers))
+    boundless = replace(snapshot, waiting=waiting, holding=(), slots_per_user=slots, tier_maximum=maxima)
     return admit(boundless).admitted
 
 
@@ -236,8 +223,7 @@ class _Cause:
 
 
 class _Room:
-    """What is held while admissions are tried, and what is left; belongs to one call of `admit`. What is held may exceed a limit that was
-    lowered."""
+    """What is held, which may exceed a lowered limit, and what is left while one call of `admit` tries admissions."""
 
     def __init__(self, snapshot: QuotaSnapshot) -> None:
         self.most = snapshot.slots_per_user
@@ -247,14 +233,12 @@ class _Room:
             self.slots[held.user] += held.slots
             self.places[held.tier] += held.executions
         self._maxima = snapshot.tier_maximum
-        self._kept: set[str] = set()
-
-    def has_slots(self, unit: QueuedUnit) -> bool:
-        return self.slots[unit.user] + unit.slots <= self.most
+        # Tiers whose remaining capacity is for the unit at the head; otherwise smaller ones would take it again and again.
+        self.kept: set[str] = set()
 
     def full_tier(self, unit: QueuedUnit) -> str:
         """Return the first of its tiers without any place; "" when each has one."""
-        tiers = (tier for tier in unit.tiers if tier in self._kept or self.places[tier] >= self._maxima.get(tier, inf))
+        tiers = (tier for tier in unit.tiers if tier in self.kept or self.places[tier] >= self._maxima.get(tier, inf))
         return next(tiers, "")
 
     def short_tier(self, unit: QueuedUnit, *, if_empty: bool = False) -> str:
@@ -263,14 +247,6 @@ class _Room:
             if wanted + (0 if if_empty else self.places[tier]) > self._maxima.get(tier, inf):
                 return tier
         return ""
-
-    def keep(self, tier: str) -> None:
-        """Reserve the tier's remaining capacity for the unit at the head; otherwise smaller ones would take it again and again."""
-        self._kept.add(tier)
-
-    def take(self, unit: QueuedUnit) -> None:
-        self.slots[unit.user] += unit.slots
-        self.places.update(unit.tiers)
 
 
 class _Line:
@@ -291,8 +267,10 @@ class _Line:
                 self.refused[unit.execution_id] = _Cause("larger_than_limit")
             elif never:
                 self.refused[unit.execution_id] = _Cause("over_tier_maximum", never)
-            elif not self._room.has_slots(unit):
-                self._refuse_rest()
+            elif self._room.slots[unit.user] + unit.slots > self._room.most:
+                # With it the rest of the line, even units that are small enough: if they passed, a large one could wait for ever.
+                self.refused |= {unit.execution_id: _Cause("over_user_slots") for unit in self._line[self._place :]}
+                self._place = len(self._line)
                 return None
             elif full := self._room.full_tier(unit):
                 self.refused[unit.execution_id] = _Cause("over_tier_maximum", full)
@@ -306,28 +284,23 @@ class _Line:
         self._place += 1
         short = self._room.short_tier(unit)
         if short:
-            self._room.keep(short)
+            self._room.kept.add(short)
             self.refused[unit.execution_id] = _Cause("over_tier_maximum", short)
         else:
-            self._room.take(unit)
+            self._room.slots[unit.user] += unit.slots
+            self._room.places.update(unit.tiers)
         return not short
-
-    def _refuse_rest(self) -> None:
-        """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
-        for unit in self._line[self._place :]:
-            self.refused[unit.execution_id] = _Cause("over_user_slots")
-        self._place = len(self._line)
 
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     explained = {unit.execution_id: Deferred(unit.closed, 0) for unit in snapshot.waiting if unit.closed is not None}
     left = [unit for unit in snapshot.waiting if unit.execution_id in refused]
-    for line in lines(left).values():
-        for place, unit in enumerate(line, start=1):
-            explained[unit.execution_id] = _refused(snapshot, room, unit, refused[unit.execution_id], place)
+    in_line: list[Iterable[QueuedUnit]] = [*lines(left).values()]
     for tier in {cause.tier for cause in refused.values() if cause.tier}:
         before_tier = [unit for unit in left if refused[unit.execution_id].tier == tier]
-        for place, unit in enumerate(turns(before_tier, tier, snapshot.last_served), start=1):
+        in_line.append(turns(before_tier, tier, snapshot.last_served))
+    for line in in_line:
+        for place, unit in enumerate(line, start=1):
             explained[unit.execution_id] = _refused(snapshot, room, unit, refused[unit.execution_id], place)
     return explained
 
@@ -335,7 +308,7 @@ def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]
 def _refused(snapshot: QuotaSnapshot, room: _Room, unit: QueuedUnit, cause: _Cause, position: int) -> Deferred:
     most = snapshot.slots_per_user
     parts = [[part.kind, part.slots] for part in unit.parts]
-    values: dict[str, Value]
+    values: dict[str, Value] = {"held": room.slots[unit.user], "most": most, "slots": unit.slots, "parts": parts}
     if cause.code == "larger_than_limit":
         values = {"slots": unit.slots, "parts": parts, "most": most}
     elif cause.code == "over_tier_maximum":
@@ -346,9 +319,6 @@ def _refused(snapshot: QuotaSnapshot, room: _Room, unit: QueuedUnit, cause: _Cau
             "parts": [part.kind for part in unit.parts for tier in part.tiers if tier == cause.tier],
             "position": position,
         }
-    elif most == 0:
-        values = {"most": 0}
     else:
-        held = room.slots[unit.user]
-        values = {"held": held, "most": most, "slots": unit.slots, "parts": parts, "position": position}
+        values = {**values, "position": position} if most else {"most": 0}
     return Deferred(Reason(cause.code, values), position)

@@ -1,18 +1,26 @@
-"""Reads the snapshot for `grid.queue.quota` from the database."""
+"""Reads from the database what decides about the queue: the facts of the gate, and the snapshot for `grid.queue.quota`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.db.models import Count, F, Q, Sum
 
+from grid.announcements.rules import reason_of
+from grid.announcements.store import current_maintenance
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.core.errors import Problem
+from grid.core.reasons import Reason
 from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, User
 from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
-from grid.queue.gate import Candidate, GateFacts, held, why_not_start
-from grid.queue.gatefacts import facts_of_queue
+from grid.projects.departures import departed_owners
+from grid.queue.gate import GateFacts, held, refusal, why_not_launch, why_not_start
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, tier_pair
+from grid.queue.takeover import current_takeover
+from grid.queue.takeover import reason_of as takeover_reason
+from grid.usage.budgets.closing import closed_projects
 
 Unit = tuple[Execution, ...]
 
@@ -23,6 +31,28 @@ _COLUMNS = (
 )
 _NO_ORDER = QueueOrder()  # which decides nothing
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
+
+
+def facts_of_queue(data_plane: str, projects: Collection[str], now: datetime) -> GateFacts:
+    """Return the facts about all that waits in the data plane, which is of these projects."""
+    maintenance, takeover = current_maintenance(now), current_takeover(now)
+    by_maintenance = reason_of(maintenance) if maintenance is not None else None
+    by_takeover = takeover_reason(takeover) if takeover is not None else None
+    return GateFacts(by_maintenance, by_takeover, closed_projects(projects, now), departed_owners(data_plane))
+
+
+def closed_to_launch(project_id: str, now: datetime) -> Reason | None:
+    """Return why nothing is launched in the project now, but for a full queue. Whether somebody may launch in it at all is asked before: by
+    the validation of a request, and of `departures.why_departed` for a resume or a schedule."""
+    maintenance = current_maintenance(now)
+    by_maintenance = reason_of(maintenance) if maintenance is not None else None
+    return why_not_launch(GateFacts(by_maintenance, budgets=closed_projects([project_id], now)), None, project_id)
+
+
+def why_closed(project_id: str, now: datetime) -> list[Problem]:
+    """Return `closed_to_launch` as problems of a request; [] when nothing closes the gate."""
+    reason = closed_to_launch(project_id, now)
+    return [refusal(reason)] if reason is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +66,9 @@ class Queue:
     facts: GateFacts
 
 
-def take(
-    data_plane: str, extra: Sequence[Execution] = (), *, now: datetime, users: Collection[int] | None = None
-) -> Queue:
-    """Return the queue of the data plane now, or what these users have in it, with `extra` as if it were queued. Call it in a transaction.
-
-    The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same time waits here,
-    and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots while they run.
-    (SQLite has one writer at a time anyway.)
-    """
-    return _read(data_plane, extra, now, users, is_locked=True)
-
-
 def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> bool:
-    """Lock the units that are to be admitted after a `peek`; return whether slots and limits are still as that saw them.
-
-    Call it in the transaction that admits them. The data plane's row keeps two admissions apart: the second sees as holders what the first
-    has admitted. A unit that changed has another revision, and stays.
-    """
+    """Lock the units that are to be admitted after a `peek`, in the transaction that admits them; return whether slots and limits are as
+    that saw them. The data plane's row keeps two admissions apart: the second sees as holders what the first has admitted."""
     list(DataPlane.objects.select_for_update(no_key=True).filter(pk=data_plane).values_list("pk"))
     executions, units = Execution.objects.in_data_plane(data_plane), [queue.units[id] for id in admitted]
     rows = executions.filter(pk__in=[row.pk for unit in units for row in unit]).order_by("requested_at", "pk")
@@ -68,15 +83,15 @@ def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> 
 
 
 def peek(
-    data_plane: str, extra: Sequence[Execution] = (), *, now: datetime, users: Collection[int] | None = None
+    data_plane: str,
+    extra: Sequence[Execution] = (),
+    *,
+    now: datetime,
+    users: Collection[int] | None = None,
+    is_locked: bool = False,
 ) -> Queue:
-    """Return the queue as `take` does, without locking anything: for pages and estimates, which decide nothing."""
-    return _read(data_plane, extra, now, users, is_locked=False)
-
-
-def _read(
-    data_plane: str, extra: Sequence[Execution], now: datetime, users: Collection[int] | None, *, is_locked: bool
-) -> Queue:
+    """Return the queue of the data plane now, or what these users have in it, with `extra` as if it were queued. Without locks it is for
+    pages and estimates, which decide nothing."""
     executions = Execution.objects.in_data_plane(data_plane)
     rows = executions.queued().order_by("requested_at", "pk").only(*_COLUMNS)
     if users is not None:
@@ -102,6 +117,12 @@ def _read(
     return Queue(snapshot, units, orders, facts)
 
 
+# In a transaction. The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same
+# time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots
+# while they run. (SQLite has one writer at a time anyway.)
+take = partial(peek, is_locked=True)
+
+
 def _lock_owners(ids: Collection[int]) -> None:
     """Lock the users, in the same order everywhere, so that two admissions cannot deadlock."""
     list(User.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
@@ -120,7 +141,7 @@ def queued_unit(unit: Unit, facts: GateFacts, order: QueueOrder | None = None) -
     first, parts = unit[0], tuple(Part(row.pk, row.kind, tiers_of(row), row.slots) for row in unit)
     order = order or _NO_ORDER
     hold = held(order.held_by, order.held_reason) if order.held_at is not None else None
-    closed = why_not_start(facts, Candidate(first.owner_id, first.project_id, hold, order.rank is not None))
+    closed = why_not_start(facts, first.owner_id, first.project_id, hold, is_in_front=order.rank is not None)
     return QueuedUnit(first.owner_id, first.requested_at, parts, order.rank, order.back_at, closed)
 
 

@@ -1,8 +1,6 @@
-"""Taking over the queue: for a bounded time an operator decides by hand what starts; only what operators have put in front does.
-
-Nothing else is written to what waits, so afterwards everybody stands where he stood: first in first out, and users in turn. The time does
-not count towards a queued execution's timeout. The caller checks rights.
-"""
+"""Taking over the queue: for a bounded time an operator decides by hand what starts; only what operators have put in front does. Nothing
+else is written to what waits, so afterwards everybody stands where he stood: first in first out, and users in turn. The time does not
+count towards a queued execution's timeout. The caller checks rights."""
 
 from datetime import datetime, timedelta
 
@@ -43,36 +41,22 @@ def take_over(*, by: User, minutes: int, reason: str, now: datetime) -> QueueTak
     """Take over the queue for so many minutes. Raise Rejected without a reason, and while somebody has it: the sentence says who."""
     reason = one_line(reason)
     if not reason or len(reason) > REASON_LONGEST:
-        raise _refused(
-            _("Say why in at most {longest} characters: everybody who waits reads it.", longest=REASON_LONGEST)
-        )
+        sentence = _("Say why in at most {longest} characters: everybody who waits reads it.", longest=REASON_LONGEST)
+        raise _refused(sentence)
     if minutes not in MINUTES:
         raise _refused(_("Choose for how long."))
     with transaction.atomic():
         _lock()
         if (other := current_takeover(now)) is not None:
-            until = moment_words(other.until_at)
-            raise _refused(
-                _(
-                    "{actor} has taken over the queue until {until}: {reason}",
-                    actor=other.actor_name,
-                    until=until,
-                    reason=as_sentence(other.reason),
-                )
-            )
+            sentence = _("{actor} has taken over the queue until {until}: {reason}")
+            until, why = moment_words(other.until_at), as_sentence(other.reason)
+            raise _refused(sentence.format(actor=other.actor_name, until=until, reason=why))
+        name, until_at = by.get_username(), now + timedelta(minutes=minutes)
         takeover = QueueTakeover.objects.create(
-            actor=by,
-            actor_name=by.get_username(),
-            reason=reason,
-            from_at=now,
-            until_at=now + timedelta(minutes=minutes),
+            actor=by, actor_name=name, reason=reason, from_at=now, until_at=until_at
         )
-        write_entry(
-            by,
-            takeover,
-            {"taken over": ["", _("for {minutes} minutes", minutes=minutes)], "reason": ["", reason]},
-            at=now,
-        )
+        changes = {"taken over": ["", _("for {minutes} minutes", minutes=minutes)], "reason": ["", reason]}
+        write_entry(by, takeover, changes, at=now)
     return takeover
 
 
@@ -85,10 +69,8 @@ def give_back(*, by: User, now: datetime) -> None:
             raise _refused(_("Nobody has taken over the queue now; it goes by turn."))
         was, takeover.until_at = takeover.until_at, now
         takeover.save(update_fields=["until_at"])
-        changes = {
-            "given back": [_("until {until}", until=moment_words(was)), _("at {moment}", moment=moment_words(now))]
-        }
-        write_entry(by, takeover, changes, at=now)
+        until, at = _("until {until}", until=moment_words(was)), _("at {moment}", moment=moment_words(now))
+        write_entry(by, takeover, {"given back": [until, at]}, at=now)
 
 
 def _lock() -> None:

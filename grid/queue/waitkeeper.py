@@ -1,8 +1,6 @@
-"""Has the expected waits stored, with what the controller's caches show of the executions that start.
-
-The controller has no cache of nodes. They are listed for pods that wait for room, when one of them was not there the last time, and at most
-once a minute. So a wait for room is measured from that moment.
-"""
+"""Has the expected waits stored, with what the controller's caches show of the executions that start. The controller has no cache of
+nodes. They are listed for pods that wait for room, when one of them was not there the last time, and at most once a minute. So a wait for
+room is measured from that moment."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
@@ -52,14 +50,16 @@ class WaitKeeper:
             if pod.spec.node_name:
                 id = execution_of(pod)
                 new_nodes[id] = False
-                seen = observing.on_node(pod, self._events(pod), None, _not_told, now=now)
-                if seen is not None:
+                # Without a list of nodes, only the history knows sizes.
+                if (seen := observing.on_node(pod, self._events(pod), None, lambda image: None, now=now)) is not None:
                     on_node[id] = seen
         crowded = [pod for pod in context.pods.values() if is_unplaced(pod) and is_refused(pod)]
         scheduling = await self._scheduling(crowded)
         if scheduling is None:
             return Observed(new_nodes, on_node)
-        seekers, crowded = list[RoomSeeker](), [pod for pod in crowded if self._is_judged(pod)]
+        nodes = context.nodes  # later pods are judged by the next list
+        crowded = [pod for pod in crowded if nodes.is_listed_after(pod) and nodes.can_judge(pod)]
+        seekers = list[RoomSeeker]()
         async for pod in in_slices(sorted(crowded, key=observing.rank_of)[: observing.MOST_SEEKERS], JUDGED_AT_ONCE):
             outlook = outlook_of(pod, self._events(pod), scheduling, now=now)
             if outlook.needs_node and not _is_worker(pod):
@@ -69,14 +69,10 @@ class WaitKeeper:
         return Observed(new_nodes, on_node, await self._room(seekers, scheduling))
 
     async def _scheduling(self, crowded: Sequence[Pod]) -> SchedulingContext | None:
-        """Return the nodes and what is requested of them if one of the pods was not judged yet; None when it is not time, or nothing can
-        be read."""
+        """Return the nodes and what is requested of them if one of the pods was not judged yet, it is time, and they can be read."""
         context, now = self._context, self._context.clock()
-        fresh = [
-            pod
-            for pod in crowded
-            if execution_of(pod) not in self._judged and since(pod.metadata.creation_timestamp, now) >= _SETTLED
-        ]
+        settled = [pod for pod in crowded if since(pod.metadata.creation_timestamp, now) >= _SETTLED]
+        fresh = [pod for pod in settled if execution_of(pod) not in self._judged]
         if not fresh or context.monotonic() < self._lists_from:
             return None
         self._lists_from = context.monotonic() + LIST_SECONDS
@@ -89,10 +85,6 @@ class WaitKeeper:
             # Of a large cluster the list comes later, and is kept only for a short time.
             self._lists_from = context.monotonic()
         return scheduling
-
-    def _is_judged(self, pod: Pod) -> bool:
-        """Return whether the list knows what may keep the pod off a node; later pods are judged by the next list."""
-        return self._context.nodes.is_listed_after(pod) and self._context.nodes.can_judge(pod)
 
     async def _room(self, seekers: Sequence[RoomSeeker], scheduling: SchedulingContext) -> RoomFacts:
         """Return what the seekers find on the nodes. The pods of executions are the only ones there whose end can be told."""
@@ -115,10 +107,6 @@ class WaitKeeper:
     def _events(self, pod: Pod) -> list[Event]:
         events = self._context.events.of(execution_of(pod))
         return [event for event in events if event.involved_object.name == pod.metadata.name]
-
-
-def _not_told(image: str) -> None:
-    """Without a list of nodes, only the history knows sizes."""
 
 
 def _is_worker(pod: Pod) -> bool:

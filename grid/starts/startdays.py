@@ -1,8 +1,6 @@
-"""Adds up the starts of a day, or of several: how many there were, how many were cold, and how long each phase took; pure.
-
-Times are counted in buckets, each of which reaches 5 % further than the one before. So a percentile of any number of starts costs the
-same, and is at most ACCURACY_PERCENT from the exact one; what is shorter than _LEAST counts as nothing.
-"""
+"""Adds up the starts of a day, or of several: how many there were, how many were cold, and how long each phase took; pure. Times are
+counted in buckets, each of which reaches 5 % further than the one before. So a percentile of any number of starts costs the same, and is
+at most ACCURACY_PERCENT from the exact one; what is shorter than _LEAST counts as nothing."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,15 +86,11 @@ def together(parts: Iterable[StartSums]) -> StartSums:
     """Return the sums of several days or groups."""
     whole, slow = StartSums(), list[tuple[float, str]]()
     for part in parts:
-        whole.starts += part.starts
-        whole.image_pulled += part.image_pulled
-        whole.image_known += part.image_known
-        whole.new_node += part.new_node
-        whole.node_known += part.node_known
+        for counter in ("starts", "image_pulled", "image_known", "new_node", "node_known"):
+            setattr(whole, counter, getattr(whole, counter) + getattr(part, counter))
         for name, counts in part.times.items():
-            merged = whole.times.setdefault(name, {})
             for bucket, number in counts.items():
-                merged[bucket] = merged.get(bucket, 0) + number
+                _count(whole.times.setdefault(name, {}), bucket, number)
         slow += part.slowest
     whole.slowest = _slowest(slow)
     return whole

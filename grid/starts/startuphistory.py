@@ -1,76 +1,33 @@
-"""Reads how long starts took: the newest of a group, never all of them, so that a read costs the same after years.
-
-A group is a tier with an environment, a pool, or all; each has an index by time. Starts that ended before they ran are left
-out: their last phase was cut off.
-"""
+"""Reads how long starts took: the newest of a group, never all of them, so that a read costs the same after years. A group is a tier with
+an environment, a pool, or all; each has an index by time. Starts that ended before they ran are left out: their last phase was cut off."""
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
 from statistics import median
-from typing import NamedTuple
 
 from grid.models import StartUp
 from grid.tiers.rush import MeasuredTime
 
-MOST_READ = 2000
 RECENT_PULLS = 100  # of a pool: registries and networks change
 LEAST_PULLED = 20_000_000  # bytes: a smaller pull is the time of a few questions to the registry, and tells no pace
 FEWEST_NODE_STARTS = FEWEST_STARTS = 5
 _STARTS_LOOKED_AT = 500  # few of which waited for a new node
 
 
-class StartTimes(NamedTuple):
-    """One start, in seconds; None for what is not known. The names are those of `grid.models.StartUp`, which explains them."""
-
-    execution_id: str
-    at: datetime
-    kind: str
-    tier_id: str
-    environment_id: str
-    node_pool: str
-    image: str
-    total: float
-    queued: float | None
-    cluster_wait: float | None
-    creating: float | None
-    node_wait: float | None
-    scheduling: float | None
-    volumes: float | None
-    pulling: float | None
-    setup: float | None
-    starting: float | None
-    answering: float | None
-    first_worker: float | None
-    merged: float | None
-    merged_phases: str
-    node_started: bool | None
-    node_decision: float | None
-    node_creation: float | None
-    node_joining: float | None
-    image_cached: bool | None
-    image_bytes: int | None
-
-
 def recent_starts(
-    *,
-    tier: str = "",
-    environment: str = "",
-    node_pool: str = "",
-    at_most: int = MOST_READ,
-) -> Sequence[StartTimes]:
+    *, tier: str = "", environment: str = "", node_pool: str = "", at_most: int = _STARTS_LOOKED_AT
+) -> Sequence[StartUp]:
     """Return the newest starts of a group that ran, newest first. "" leaves a part of the group open."""
     group = {"tier": tier, "environment": environment, "node_pool": node_pool}
     rows = StartUp.objects.filter(**{name: value for name, value in group.items() if value})
     # Read by time and then filtered: an index for each group with the outcome as well would be as large as the table.
-    newest = rows.order_by("-at").values_list(*StartTimes._fields, "ran")[:at_most]
-    return [StartTimes(*values) for *values, ran in newest if ran]
+    return [start for start in rows.order_by("-at")[:at_most] if start.ran]
 
 
 def usual_start(*, tier: str, environment: str, pull: float | None = None) -> float | None:
     """Return for how many seconds launches of the tier with the environment usually start on a node that is there, from the moment at
     which they get their slots; None when too few did lately. With a `pull`, its seconds count instead of those of their own pulls."""
-    starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
+    starts = recent_starts(tier=tier, environment=environment)
     there = [(start.total - (start.queued or 0.0), start.pulling) for start in starts if not start.node_started]
     totals = [seconds for seconds, _ in there]
     if pull is not None:
@@ -80,38 +37,37 @@ def usual_start(*, tier: str, environment: str, pull: float | None = None) -> fl
 
 def image_size(*, tier: str, environment: str, image: str) -> int | None:
     """Return the bytes of the last pull of the image for the tier with the environment; None when there was none lately."""
-    starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
+    starts = recent_starts(tier=tier, environment=environment)
     return next((start.image_bytes for start in starts if start.image == image and start.image_bytes), None)
 
 
 def usual_pace(node_pool: str) -> float | None:
     """Return the seconds for each byte that pulls of images usually took in the pool; None when there were too few lately."""
-    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
-    paces = [
-        start.pulling / start.image_bytes
-        for start in starts
-        if start.pulling and start.image_bytes is not None and start.image_bytes >= LEAST_PULLED
-    ]
+    starts = recent_starts(node_pool=node_pool)
+    pulls = [(start.pulling, size) for start in starts if (size := start.image_bytes or 0) >= LEAST_PULLED]
+    paces = [seconds / size for seconds, size in pulls if seconds]
     return median(paces[:RECENT_PULLS]) if len(paces) >= FEWEST_STARTS else None
 
 
 def usual_node_start(node_pool: str) -> float | None:
     """Return for how many seconds pods of the pool usually waited when a new node was started for them; None when too few did lately."""
-    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
-    waits = [start.node_wait for start in starts if start.node_started and start.node_wait is not None]
+    waits = _node_waits(node_pool)
     return median(waits) if len(waits) >= FEWEST_NODE_STARTS else None
 
 
 def slow_node_start(node_pool: str) -> MeasuredTime:
     """Return how long pods of the pool waited when a new node was started for them, at the 95th percentile."""
-    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
-    return _slow([start.node_wait for start in starts if start.node_started and start.node_wait is not None])
+    return _slow(_node_waits(node_pool))
+
+
+def _node_waits(node_pool: str) -> list[float]:
+    starts = recent_starts(node_pool=node_pool)
+    return [start.node_wait for start in starts if start.node_started and start.node_wait is not None]
 
 
 def slow_pull(node_pool: str, image: str, size: int | None) -> MeasuredTime:
-    """Return how long pulls of the image took in the pool, at the 95th percentile; of one that was pulled too rarely, how long other
-    images of its `size` in bytes usually take."""
-    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    """Return the 95th percentile of the image's pulls in the pool, or what images of its `size` in bytes usually take."""
+    starts = recent_starts(node_pool=node_pool)
     pull = _slow(
         # Without its bytes the time was also that of others: of pulls before it, or of another image of the pod.
         [start.pulling for start in starts if start.image == image and start.pulling and start.image_bytes]

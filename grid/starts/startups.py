@@ -1,15 +1,13 @@
-"""Records how long each execution took to start: one row, written in the transaction of the change that ends the start.
-
-The kubelet's events may reach us after the pod's own state. What was not known then is filled in when they come, as long as the same
-controller lives; after that it stays unknown.
-"""
+"""Records how long each execution took to start, in the transaction of the change that ends the start. The kubelet's events may come after
+the pod's state: what was not known is filled in then, as long as the same controller lives."""
 
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 import msgspec
@@ -26,7 +24,7 @@ from grid.executions.ledger import LedgerRecord
 from grid.executions.lifecycle import Entered, Transition
 from grid.executions.reconcile import ReconcileObserver
 from grid.executions.spec import parse_spec
-from grid.kube.objects import Event, Node, Pod
+from grid.kube.objects import Node, Pod
 from grid.kube.resources import NODES
 from grid.models import Execution, Kind, StartDay, StartUp, State
 from grid.models.execution import FINAL_STATES
@@ -42,6 +40,7 @@ NODE_SECONDS = 2.0
 LATE_EVENTS = timedelta(seconds=30)
 # A pod that was bound sooner than this did not wait for a node to be made.
 _AT_ONCE = timedelta(seconds=1)
+_MEASURED = (WHOLE, *Phase, MERGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,7 @@ class StartUps(ReconcileObserver):
         self._incomplete: dict[str, _Incomplete] = {}
 
     async def start_record(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> StartUp | None:
-        """Return the record to write with a change that ends the start; None for other changes. A bug here must not keep an execution
-        from going on, so errors are logged."""
+        """Return the record to write with a change that ends the start; None for others, and after a bug here, which is logged."""
         if row.state not in STARTING_STATES or change.state in STARTING_STATES:
             return None
         try:
@@ -84,9 +82,8 @@ class StartUps(ReconcileObserver):
         if self._context.clock() - incomplete.at > LATE_EVENTS:
             self._incomplete.pop(row.id)
             return
-        columns = measured(
-            replace(incomplete.facts, events=start_events(self._context.events.of(row.id), incomplete.facts.pod))
-        )
+        events = start_events(self._context.events.of(row.id), incomplete.facts.pod)
+        columns = measured(replace(incomplete.facts, events=events))
         if columns != incomplete.known and columns["image_cached"] is not None:
             await self._context.database(recount_start, row.id, columns)
             self._incomplete[row.id] = replace(incomplete, known=columns)
@@ -97,10 +94,8 @@ class StartUps(ReconcileObserver):
 
     async def _facts(self, row: LedgerRecord, pod: Pod | None, *, ran: bool) -> StartFacts:
         context, is_cluster = self._context, row.kind == Kind.CLUSTER
-        events: Sequence[Event] = ()
-        if pod is not None:
-            events = [event for event in context.events.of(row.id) if event.involved_object.name == pod.metadata.name]
-        until = context.clock()
+        name, until = pod.metadata.name if pod is not None else None, context.clock()
+        events = [event for event in context.events.of(row.id) if event.involved_object.name == name]
         if is_cluster and ran:
             until = _first_worker_ready(context.pods.by("execution", row.id), pod, until)
         return StartFacts(
@@ -131,9 +126,7 @@ class StartUps(ReconcileObserver):
 def measured(facts: StartFacts) -> dict[str, Any]:
     """Return the columns of `StartUp` that come from the facts."""
     phases = start_phases(facts)
-    seconds = phases.seconds
-    names, together = phases.merged
-    node = phases.node
+    seconds, node, (names, together) = phases.seconds, phases.node, phases.merged
     return {
         "at": facts.requested_at + timedelta(seconds=phases.total),
         "total": _rounded(phases.total),
@@ -196,7 +189,6 @@ def never_admitted(execution_id: str, reason: str, now: datetime) -> StartUp:
 
 
 def _about(row: LedgerRecord) -> dict[str, Any]:
-    """Return the columns that say what was started; of a cluster, its head."""
     spec = parse_spec(row)
     tier = spec.cluster.head_tier if spec.cluster is not None else spec.tier
     return {
@@ -212,11 +204,8 @@ def _about(row: LedgerRecord) -> dict[str, Any]:
 def _first_worker_ready(pods: Sequence[Pod], head: Pod | None, now: datetime) -> datetime:
     """Return when head and first worker were ready, if that was noticed late; otherwise now."""
     workers = [true_since(pod, "Ready") for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER]
-    ready = min((at for at in workers if at is not None), default=None)
-    head_ready = true_since(head, "Ready")
-    if ready is None or head_ready is None:
-        return now
-    both = max(ready, head_ready)
+    ready, head_ready = min(filter(None, workers), default=None), true_since(head, "Ready")
+    both = max(ready, head_ready) if ready is not None and head_ready is not None else now
     return both if now - both > TOLERANCE else now
 
 
@@ -224,16 +213,11 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-_MEASURED = (WHOLE, *Phase, MERGED)
-
-
 def count_start(start: StartUp) -> None:
-    """Store a start and count it, unless the execution has one already: only its first is kept. The caller holds the transaction, and the
-    lock of the execution."""
-    if StartUp.objects.filter(pk=start.pk).exists():
-        return
-    start.save(force_insert=True)
-    _add(start, 1)
+    """Store an execution's first start and count it. The caller holds the transaction, and the lock of the execution."""
+    if not StartUp.objects.filter(pk=start.pk).exists():
+        start.save(force_insert=True)
+        _add(start, 1)
 
 
 def recount_start(execution_id: str, columns: Mapping[str, Any]) -> None:
@@ -263,23 +247,14 @@ def _add(start: StartUp, times: int) -> None:
 
 def _locked(start: StartUp) -> list[StartDay]:
     """Return the rows that count a start, made where there were none, and locked in the order of their keys."""
-    by = StartDay.Grouping
-    groups = [
-        (by.ALL, ""),
-        (by.ENVIRONMENT, start.environment_id),
-        (by.IMAGE, start.image),
-        (by.POOL, start.node_pool),
-        (by.TIER, start.tier_id),
-    ]
-    day = start.at.astimezone(UTC).date()
-    wanted = Q()
-    for grouping, group in groups:
-        wanted |= Q(grouping=grouping, group=group)
-    rows = StartDay.objects.filter(wanted, day=day).select_for_update().order_by("grouping", "group")
+    by, day = StartDay.Grouping, start.at.astimezone(UTC).date()
+    groups = {by.ALL: "", by.ENVIRONMENT: start.environment_id, by.IMAGE: start.image}
+    groups |= {by.POOL: start.node_pool, by.TIER: start.tier_id}
+    wanted = [StartDay(day=day, grouping=grouping, group=group) for grouping, group in groups.items()]
+    is_wanted = reduce(or_, (Q(grouping=row.grouping, group=row.group) for row in wanted))
+    rows = StartDay.objects.filter(is_wanted, day=day).select_for_update().order_by("grouping", "group")
     counted = list(rows)
-    if len(counted) < len(groups):
-        StartDay.objects.bulk_create(
-            (StartDay(day=day, grouping=grouping, group=group) for grouping, group in groups), ignore_conflicts=True
-        )
+    if len(counted) < len(wanted):
+        StartDay.objects.bulk_create(wanted, ignore_conflicts=True)
         counted = list(rows.all())
     return counted

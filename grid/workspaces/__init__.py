@@ -4,11 +4,4 @@ It owns the settings and files that a workspace keeps from run to run, and the r
 for apps too. Others import `workspaces` and what `shutdown` says of an execution; stopping itself is in `grid.executions`.
 """
 
-PUBLIC = (
-    "kind",
-    "shutdown.observer",
-    "shutdown.records",
-    "shutdown.rules",
-    "shutdown.watch",
-    "workspaces",
-)
+PUBLIC = ("shutdown.observer", "shutdown.records", "shutdown.rules", "workspaces")

@@ -1,7 +1,5 @@
-"""Resumes, restarts, renames and deletes workspaces. Stopping a workspace is stopping its execution (`stopping`).
-
-Each is one transaction that locks the workspace, so of two at the same moment the second sees what the first has done.
-"""
+"""Resumes, restarts, renames and deletes workspaces. Stopping a workspace is stopping its execution (`stopping`). Each is one transaction
+that locks the workspace, so of two at the same moment the second sees what the first has done."""
 
 import logging
 from dataclasses import replace
@@ -11,7 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
 from grid.announcements.rules import MAINTENANCE
-from grid.clusters.request import read_cluster_settings
+from grid.clusters.request import cluster_settings, read_cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import POD_STAYS_SENTENCE
@@ -19,6 +17,7 @@ from grid.database.trouble import trouble_of
 from grid.diagnosis.launchfit import Pools
 from grid.environments.revisions import pinned_to
 from grid.executions.launchrequest import LaunchRequest
+from grid.executions.podkind import PodKind
 from grid.executions.request import submit, validate, wrong_title
 from grid.executions.spec import launched_revision
 from grid.executions.stopping import RESTART, request_stop
@@ -27,14 +26,15 @@ from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 from grid.notifications import outbox
 from grid.projects.departures import ARCHIVED, INACTIVE, NOT_CONTRIBUTOR, why_departed
-from grid.queue.gatefacts import why_closed
 from grid.queue.launches import why_not_launch
+from grid.queue.snapshot import why_closed
 
 logger = logging.getLogger(__name__)
 
 ACTIVE, STOPPING, POD_STAYS, DELETED = "active", "stopping", "pod_stays", "deleted"
 ENDED = "ended"
 BUSY = (ACTIVE, STOPPING, POD_STAYS)
+_RESTART = ("restart_requested_at", "restart_problem")  # columns
 _DEPARTED = {
     INACTIVE: _("This account is disabled; ask your admin."),
     ARCHIVED: _("Its project, {name}, is archived. Its files are kept; ask an admin to restore it."),
@@ -60,8 +60,7 @@ def why_not_resume(workspace: Workspace) -> Problem | None:
 
 
 def _why_not_launch(workspace: Workspace) -> Problem | None:
-    departed = why_departed(workspace.owner, workspace.project)
-    if departed is None:
+    if (departed := why_departed(workspace.owner, workspace.project)) is None:
         return None
     return Problem("", _DEPARTED[departed.code].format(name=workspace.project.name), departed.code)
 
@@ -84,12 +83,9 @@ def resume(
     newest: bool = False,
     pools: Pools | None = None,
 ) -> Execution:
-    """Launch it again for its owner, on request with the cluster that it was launched with. It keeps the given environment and tier.
-
-    In the same environment it keeps its revision too, unless the `newest` is asked for.
-
-    Raise Rejected with all problems; with the code `ACTIVE` when it was launched already and has not ended.
-    """
+    """Launch it again for its owner, on request with the cluster that it was launched with. It keeps the given environment and tier. In
+    the same environment it keeps its revision too, unless the `newest` is asked for. Raise Rejected with all problems; with the code
+    `ACTIVE` when it was launched already and has not ended."""
     with transaction.atomic():
         workspace = _locked(workspace_id)
         if problem := why_not_resume(workspace):
@@ -104,16 +100,13 @@ def resume(
         workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now
         workspace.environment_revision = launched_revision(execution)
         workspace.restart_requested_at, workspace.restart_problem = None, ""
-        restart = ("restart_requested_at", "restart_problem")
-        workspace.save(update_fields=["environment", "environment_revision", "tier", "launched_at", *restart])
+        workspace.save(update_fields=["environment", "environment_revision", "tier", "launched_at", *_RESTART])
     return execution
 
 
 def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
     """Stop its execution and have the controller resume it with the same settings, once the pod is gone. Asking twice changes nothing.
-
-    Raise Rejected when nothing runs, or when it could not be resumed.
-    """
+    Raise Rejected when nothing runs, or when it could not be resumed."""
     with transaction.atomic():
         workspace = _locked(workspace_id)
         if workspace.restart_requested_at is not None:
@@ -128,7 +121,7 @@ def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
         if closed := why_closed(workspace.project_id, now):
             raise Rejected(closed)
         workspace.restart_requested_at, workspace.restart_problem = now, ""
-        workspace.save(update_fields=["restart_requested_at", "restart_problem"])
+        workspace.save(update_fields=_RESTART)
         request_stop(execution, by=by, now=now, reason=RESTART)
 
 
@@ -139,11 +132,9 @@ def cancel_restart(workspace_id: str) -> bool:
 
 
 def resume_restarted(*, now: datetime) -> list[str]:
-    """Resume each workspace whose restart was asked for and whose execution has settled; return the new executions' ids.
-
-    One that cannot be resumed stays stopped and keeps the reason. One that fails is told to the log, and keeps nobody else waiting. Raise
-    only what concerns all: trouble of the database.
-    """
+    """Resume each workspace whose restart was asked for and whose execution has settled; return the new executions' ids. One that cannot
+    be resumed stays stopped and keeps the reason. One that fails is told to the log, and keeps nobody else waiting. Raise only what
+    concerns all: trouble of the database."""
     unsettled = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
     due = Workspace.objects.filter(~Exists(unsettled), restart_requested_at__isnull=False, deleted_at__isnull=True)
     resumed = []
@@ -163,8 +154,9 @@ def _resume_restarted(workspace_id: str, now: datetime) -> str:
             workspace = _locked(workspace_id)
             if workspace.restart_requested_at is None:
                 return ""  # another controller was faster, or it was cancelled
-            environment, tier, with_cluster = workspace.environment, workspace.tier, _had_its_cluster(workspace)
-            resumed = resume(workspace_id, environment=environment, tier=tier, with_cluster=with_cluster, now=now)
+            environment, tier, latest = workspace.environment, workspace.tier, _latest(workspace_id)
+            had_cluster = latest is not None and Execution.objects.filter(attached_to=latest).exists()
+            resumed = resume(workspace_id, environment=environment, tier=tier, with_cluster=had_cluster, now=now)
     except Rejected as refused:
         # One that was resumed by hand meanwhile has no restart left to give up; maintenance ends, and then it is resumed.
         if not {problem.code for problem in refused.problems} & {*BUSY, DELETED, MAINTENANCE}:
@@ -177,17 +169,15 @@ def _resume_restarted(workspace_id: str, now: datetime) -> str:
 def _give_up_restart(workspace_id: str, why: str, now: datetime) -> None:
     with transaction.atomic():
         waiting = Workspace.objects.filter(pk=workspace_id, restart_requested_at__isnull=False)
-        latest = Execution.objects.filter(workspace=workspace_id).order_by("-requested_at", "-pk").first()
+        latest = _latest(workspace_id)
         if waiting.update(restart_requested_at=None, restart_problem=why) and latest is not None:
             sentence = _("It was stopped to be restarted, and not started again: {why}", why=why)
             page = f"/workspaces/{workspace_id}/"
             outbox.record(latest.pk, NotificationEvent.FAILED, sentence, now=now, path=page)
 
 
-def _had_its_cluster(workspace: Workspace) -> bool:
-    """Return whether its latest execution was launched with the cluster."""
-    latest = workspace.executions.order_by("-requested_at", "-pk").first()
-    return latest is not None and Execution.objects.filter(attached_to=latest).exists()
+def _latest(workspace_id: str) -> Execution | None:
+    return Execution.objects.filter(workspace=workspace_id).order_by("-requested_at", "-pk").first()
 
 
 def rename(workspace_id: str, title: str) -> tuple[Workspace, str]:
@@ -235,7 +225,6 @@ def _stopped(workspace_id: str) -> Workspace:
 
 
 def _locked(workspace_id: str) -> Workspace:
-    """Return the workspace, locked. Raise Rejected when it was deleted."""
     rows = Workspace.objects.select_for_update(no_key=True, of=("self",)).select_related("owner", "project")
     workspace = rows.filter(pk=workspace_id, deleted_at__isnull=True).first()
     if workspace is None:
@@ -244,7 +233,27 @@ def _locked(workspace_id: str) -> Workspace:
 
 
 def _busy(workspace: Workspace) -> Problem | None:
-    execution = workspace.executions.unsettled().first()
-    if execution is None:
+    if (execution := workspace.executions.unsettled().first()) is None:
         return None
     return why_busy(execution.state, stop_wanted=execution.stop_requested_at is not None)
+
+
+class WorkspaceKind(PodKind):
+    """The kind of interactive programs, such as JupyterLab."""
+
+    starts_at_home = True
+    takes_cluster = True
+
+    def store(self, execution: Execution, request: LaunchRequest) -> None:
+        execution.workspace = request.workspace or Workspace.objects.create(
+            id=execution.pk,
+            title=execution.title,
+            owner=execution.owner,
+            project_id=execution.project_id,
+            environment_id=execution.environment_id,
+            environment_revision=launched_revision(execution),
+            tier_id=execution.tier_id,
+            cluster=cluster_settings(request.cluster) if request.cluster else None,
+            created_at=execution.requested_at,
+            launched_at=execution.requested_at,
+        )

@@ -17,9 +17,9 @@ from django.utils import timezone
 from grid.accounts.sessions import stored_key
 from grid.audit import entries as audit
 from grid.database.encryption import decrypt
+from grid.executions.front import access_token, front_key
 from grid.executions.manifests import REMOTE, Manifest, build
 from grid.executions.spec import parse_spec
-from grid.executions.token import access_token, front_key
 from grid.files import stored_remotes as remotes
 from grid.jobs import jobs
 from grid.kube.resources import EVENTS, PODS, SECRETS

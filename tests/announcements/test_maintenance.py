@@ -26,11 +26,11 @@ from grid.jobs.schedules import ScheduleSettings
 from grid.models import Announcement, AnnouncementReader, Execution, Job, JobRun, Notification, State, User
 from grid.models.dataplane import LOCAL
 from grid.notifications.outbox import tell_of_maintenance
-from grid.queue.admission import admit_waiting
 from grid.queue.gate import words_of
 from grid.workspaces import workspaces
 from tests.controller.world import fresh
 from tests.queue.test_at_once import at_once
+from tests.support.admitting import admit_waiting
 from tests.support.database import database_on_file
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due

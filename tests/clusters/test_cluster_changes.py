@@ -14,7 +14,7 @@ from grid.executions.spec import ClusterSpec, parse_spec
 from grid.executions.stopping import request_stop
 from grid.models import Execution, LifecycleEntry
 from grid.models.dataplane import LOCAL
-from grid.queue.admission import admit_waiting
+from tests.support.admitting import admit_waiting
 from tests.support.frozen import write_frozen
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop

@@ -34,9 +34,8 @@ from grid.models.dataplane import LOCAL
 from grid.queue import queuewatch
 from grid.tiers.placeholders import PlaceholderKeeper
 from grid.usage.budgets.keeper import BudgetKeeper
-from grid.workspaces.shutdown.records import WatchedRun
+from grid.workspaces.shutdown.records import ShutdownWatch, WatchedRun
 from grid.workspaces.shutdown.rules import Look, LookOutcome
-from grid.workspaces.shutdown.watch import ShutdownWatch
 from tests.controller.world import Fault, Killed, World
 from tests.support.builders import NAMESPACE, condition, container_status, decode, stamp
 from tests.support.virtual import loop_time

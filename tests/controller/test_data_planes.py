@@ -14,9 +14,9 @@ from grid.executions.ledger import EventRecord
 from grid.models import DataPlane, Execution, HardwareTier, LifecycleEntry, Membership, State
 from grid.models.dataplane import LOCAL
 from grid.projects import departures
-from grid.queue import admission
 from tests.clusters import cluster_requests
 from tests.controller.world import World, fresh, in_world, to_running
+from tests.support.admitting import admit_waiting
 from tests.support.frozen import write_frozen
 from tests.support.shop import NOW, Shop
 
@@ -61,7 +61,7 @@ async def test_each_controller_runs_what_is_in_its_data_plane(shop: Shop, west: 
 @in_world
 async def test_controller_told_of_foreign_execution_does_nothing(shop: Shop, west: HardwareTier) -> None:
     theirs, world = shop.launch(tier=west), World()
-    admission.admit_waiting("west", now=NOW)
+    admit_waiting("west", now=NOW)
     controller = world.controller()
     world.refresh(controller)
     before = Execution.objects.values().get(pk=theirs.pk)
@@ -75,8 +75,8 @@ async def test_controller_told_of_foreign_execution_does_nothing(shop: Shop, wes
 def test_slots_held_in_a_data_plane_are_free_elsewhere(shop: Shop, west: HardwareTier, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
     theirs, ours = shop.launch(tier=west), shop.launch_cluster(workers_minimum=1, workers_maximum=1)
-    assert admission.admit_waiting("west", now=NOW) == [theirs.pk]
-    assert admission.admit_waiting(LOCAL, now=NOW) == [ours.pk]
+    assert admit_waiting("west", now=NOW) == [theirs.pk]
+    assert admit_waiting(LOCAL, now=NOW) == [ours.pk]
     resize(ours, minimum=1, maximum=2, by="alice", now=NOW)
     assert fresh(ours).slots == 3
 
@@ -93,7 +93,7 @@ NOTE = EventRecord("away", NOW, "Cluster", "Normal", "Away", "It was away.", 1)
 WORK: dict[str, Callable[[], object]] = {
     "what ends with its parents": lambda: attached.stop_with_parents(LOCAL, now=NOW),
     "who has left": lambda: departures.stop_departed(LOCAL, now=NOW),
-    "who waits": lambda: admission.admit_waiting(LOCAL, now=NOW),
+    "who waits": lambda: admit_waiting(LOCAL, now=NOW),
     "what is told of all": lambda: ledger.note_for_all(LOCAL, NOTE),
 }
 

@@ -12,7 +12,7 @@ from grid.executions.stopping import request_stop
 from grid.models import Execution, HardwareTier, LastAdmission, State
 from grid.models.dataplane import LOCAL
 from grid.queue import snapshot
-from grid.queue.admission import admit_waiting
+from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 

@@ -13,7 +13,7 @@ from grid.executions.lifecycle import Transition
 from grid.models import ConfigRecord, Execution, State
 from grid.models.dataplane import LOCAL
 from grid.observability import telemetry
-from grid.queue.admission import admit_waiting
+from tests.support.admitting import admit_waiting
 from tests.support.shop import NOW, Shop
 
 END, FREE = "end", "free"

@@ -14,7 +14,7 @@ from grid.environments import revisions
 from grid.executions import dryrun
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobruns
-from grid.jobs.runmover import OF_EACH, RunMover
+from grid.jobs.jobruns import OF_EACH, RunMover
 from grid.models import (
     ConfigRecord,
     Delivery,

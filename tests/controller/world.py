@@ -141,7 +141,9 @@ class World:
         if fresh:
             self.refresh(controller)
         await controller.poll()
-        if await controller.runs.move_all():
+        if controller.runs._jobs:
+            while controller.runs._jobs:
+                await controller.runs.move_some()
             await controller.poll()  # admits what was launched
         await controller.waits.write()
         while not controller.idle:

@@ -15,9 +15,9 @@ CHANGE = Transition(State.RUNNING, "running", "Running.")
 @pytest.fixture(autouse=True)
 def own_hooks() -> Iterator[None]:
     """Take back what a test registers."""
-    on_enter, on_slots_freed = list(lifecycle._on_enter), list(lifecycle._on_slots_freed)
+    on_enter, on_slots_freed = lifecycle._on_enter.copy(), lifecycle._on_slots_freed.copy()
     yield
-    lifecycle._on_enter[:], lifecycle._on_slots_freed[:] = on_enter, on_slots_freed
+    lifecycle._on_enter, lifecycle._on_slots_freed = on_enter, on_slots_freed
 
 
 def enter(execution: Execution) -> bool:

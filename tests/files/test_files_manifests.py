@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from grid.executions.manifests import Manifest, build
-from grid.executions.ordinarysidecars import bare, without_sidecars
+from grid.executions.manifests import Manifest, bare, build, without_sidecars
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from tests.executions.test_front import FRONT
 from tests.executions.test_manifests import spec

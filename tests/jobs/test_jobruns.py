@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from grid.jobs.runsteps import (
     AttemptFacts,
-    EarlierRun,
     EndStep,
     LaunchStep,
     RunFacts,
@@ -29,10 +28,10 @@ FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
     ("facts", "step"),
     [
         (RunFacts(), LaunchStep(1)),
-        (RunFacts(after=EarlierRun("run 1 of A", "succeeded")), LaunchStep(1)),
-        (RunFacts(after=EarlierRun("run 1 of A", "")), WaitStep("It starts when run 1 of A has succeeded.")),
+        (RunFacts(after=("run 1 of A", "succeeded")), LaunchStep(1)),
+        (RunFacts(after=("run 1 of A", "")), WaitStep("It starts when run 1 of A has succeeded.")),
         (
-            RunFacts(after=EarlierRun("run 1 of A", "failed")),
+            RunFacts(after=("run 1 of A", "failed")),
             EndStep("not_started", "It was to start after run 1 of A, which failed."),
         ),
         (RunFacts(at_once=2, others_active=1), LaunchStep(1)),
@@ -77,7 +76,7 @@ FACTS = st.builds(
     retry_seconds=st.integers(1, 3600),
     others_active=st.integers(0, 4),
     at_once=st.none() | st.integers(1, 4),
-    after=st.none() | st.builds(EarlierRun, st.just("run 1 of A"), st.sampled_from(["", "succeeded", "failed"])),
+    after=st.none() | st.tuples(st.just("run 1 of A"), st.sampled_from(["", "succeeded", "failed"])),
     last=st.none()
     | st.builds(
         AttemptFacts,

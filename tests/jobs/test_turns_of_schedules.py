@@ -9,8 +9,7 @@ from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, SCHEDULES_PER_PERSON, 
 from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import schedules
-from grid.jobs.lateness import LateReason
-from grid.jobs.scheduler import run_schedule
+from grid.jobs.scheduler import LateReason, run_schedule
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import ConfigRecord, Execution, Job, JobRun, Schedule, User
 from tests.conftest import People

@@ -13,10 +13,10 @@ from grid.executions.stopping import request_stop
 from grid.models import AuditEntry, DailyUsage, Execution, QueueOrder, State, User, Workspace
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering
-from grid.queue.admission import admit_waiting
 from grid.usage import usage
 from grid.usage.intervals import Changes, Interval
 from grid.workspaces.workspaces import delete, resume
+from tests.support.admitting import admit_waiting
 from tests.support.shop import NOW, Shop
 
 HOUR = timedelta(hours=1)

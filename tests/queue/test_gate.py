@@ -21,12 +21,10 @@ from grid.models import Announcement, BudgetMonth, Execution, Job, JobRun, Membe
 from grid.models.dataplane import LOCAL
 from grid.projects.departures import why_departed
 from grid.queue import ordering, snapshot, takeover
-from grid.queue.admission import admit_waiting
 from grid.queue.gate import (
     HELD,
     QUEUE_FULL,
     TAKEN_OVER,
-    Candidate,
     GateFacts,
     held,
     refusal,
@@ -38,6 +36,7 @@ from grid.queue.launches import look_ahead
 from grid.queue.quota import Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.usage.budgets.rules import CLOSED, month_of
 from grid.workspaces import workspaces
+from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
@@ -56,21 +55,20 @@ ALL = GateFacts(UPGRADE, TAKEOVER, {"churn": USED_UP}, {(1, "churn"): DEPARTED})
 
 def test_gate_gives_first_reason_in_order() -> None:
     taken = GateFacts(takeover=TAKEOVER, budgets={"churn": USED_UP})
-    in_order = [
-        (ALL, Candidate(1, "churn", HOLD), "inactive"),
-        (ALL, Candidate(2, "churn", HOLD), HELD),
-        (ALL, Candidate(2, "churn"), MAINTENANCE),
-        (taken, Candidate(2, "churn"), TAKEN_OVER),
-        (taken, Candidate(2, "churn", is_in_front=True), CLOSED),
-        (taken, Candidate(2, "other", is_in_front=True), None),
+    in_order: list[tuple[Reason | None, str | None]] = [
+        (why_not_start(ALL, 1, "churn", HOLD), "inactive"),
+        (why_not_start(ALL, 2, "churn", HOLD), HELD),
+        (why_not_start(ALL, 2, "churn"), MAINTENANCE),
+        (why_not_start(taken, 2, "churn"), TAKEN_OVER),
+        (why_not_start(taken, 2, "churn", is_in_front=True), CLOSED),
+        (why_not_start(taken, 2, "other", is_in_front=True), None),
     ]
-    for facts, candidate, code in in_order:
-        reason = why_not_start(facts, candidate)
+    for reason, code in in_order:
         assert (reason.code if reason else None) == code
 
 
 def test_waiting_reason_leaves_out_what_grows() -> None:
-    waits = why_not_start(GateFacts(budgets={"churn": USED_UP}), Candidate(1, "churn"))
+    waits = why_not_start(GateFacts(budgets={"churn": USED_UP}), 1, "churn")
     assert waits is not None
     assert waits.values == {name: value for name, value in USED_UP.values.items() if name != "spent"}
     assert "has reached the stop line of its budget for March, $90.00." in words_of(waits)

@@ -13,10 +13,10 @@ from grid.executions.stopping import request_stop
 from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, QueueOrder, State
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering
-from grid.queue.admission import admit_waiting
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.queue.snapshot import take
 from tests.queue.queues import moved_snapshots, waiting
+from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 

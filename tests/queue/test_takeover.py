@@ -10,10 +10,10 @@ from grid.core.errors import Rejected
 from grid.models import AuditEntry, QueueTakeover
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
-from grid.queue.admission import admit_waiting
-from grid.queue.gate import Candidate, GateFacts, taken_over, why_not_start
+from grid.queue.gate import GateFacts, taken_over, why_not_start
 from grid.queue.quota import QueuedUnit, QuotaSnapshot, admit
 from tests.queue.queues import moved_snapshots
+from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
@@ -29,8 +29,8 @@ def test_takeover_starts_only_what_was_put_in_front(snapshot: QuotaSnapshot) -> 
     facts = GateFacts(takeover=taken_over("mara", NOW + HOUR, "A node burns"))
 
     def in_taken_over_queue(unit: QueuedUnit) -> QueuedUnit:
-        candidate = Candidate(unit.user, "churn", unit.closed, is_in_front=unit.rank is not None)
-        return replace(unit, closed=why_not_start(facts, candidate))
+        is_in_front = unit.rank is not None
+        return replace(unit, closed=why_not_start(facts, unit.user, "churn", unit.closed, is_in_front=is_in_front))
 
     by_hand = replace(snapshot, waiting=tuple(map(in_taken_over_queue, snapshot.waiting)))
     decisions = admit(by_hand)

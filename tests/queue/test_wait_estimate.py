@@ -11,7 +11,6 @@ from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.reasons import sentence_of
 from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
 from grid.models.dataplane import LOCAL
-from grid.queue.admission import admit_waiting
 from grid.queue.quota import QuotaSnapshot, admit
 from grid.queue.wait_estimate.estimate import estimates
 from grid.queue.wait_estimate.inputs import SurvivalCurve
@@ -20,6 +19,7 @@ from grid.queue.wait_estimate.outcomes import Accuracy, accuracy_of, keep_predic
 from grid.queue.wait_estimate.reading import read_facts
 from grid.queue.wait_estimate.simulation import Holder, Simulation
 from tests.queue.queues import moved_snapshots, waiting
+from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 

@@ -13,13 +13,13 @@ from grid.jobs.jobruns import advance_all, jobs_due
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import BudgetMonth, Execution, Job, JobRun, Notification, Project, State
 from grid.models.dataplane import LOCAL
-from grid.queue.admission import admit_waiting
 from grid.usage.budgets import spending
 from grid.usage.budgets.closing import closed_projects
 from grid.usage.budgets.keeper import BudgetKeeper, count
 from tests.controller.world import in_world
 from tests.notifications.test_sender import at_once as directly
 from tests.queue.test_at_once import at_once
+from tests.support.admitting import admit_waiting
 from tests.support.database import database_on_file
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due

@@ -27,7 +27,7 @@ from tests.support.runtime import become
 from tests.support.shop import NOW
 
 MINUTE = timedelta(minutes=1)
-QUIET = Evidence(cpu_millicores=3.0, jupyter=JupyterState(kernels=1, active_at=NOW - 52 * MINUTE))
+QUIET = Evidence(cpu_millicores=3.0, jupyter=JupyterState(active_at=NOW - 52 * MINUTE))
 
 
 def judged(evidence: Evidence, *, cpu_limit: int = 1) -> tuple[Look, str]:
@@ -47,8 +47,8 @@ def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [
-        (replace(QUIET, jupyter=JupyterState(kernels=2, busy=2)), "2 kernels are busy"),
-        (replace(QUIET, jupyter=JupyterState(kernels=2, busy=1), cpu_millicores=None), "1 kernel is busy"),
+        (replace(QUIET, jupyter=JupyterState(busy=2)), "2 kernels are busy"),
+        (replace(QUIET, jupyter=JupyterState(busy=1), cpu_millicores=None), "1 kernel is busy"),
         (replace(QUIET, cpu_millicores=10.0), "average CPU at 1 % of one core"),
         (replace(QUIET, jupyter=None, is_silent=True, cpu_millicores=740.0), "average CPU at 74 % of one core"),
         (replace(QUIET, has_cluster=True, busy_workers=1), "1 worker of its cluster has tasks"),
@@ -81,7 +81,7 @@ def test_cpu_limit_is_configurable_and_human_use_counts() -> None:
 
 @given(
     st.one_of(st.none(), st.floats(0, 4000)),
-    st.one_of(st.none(), st.builds(JupyterState, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))),
+    st.one_of(st.none(), st.builds(JupyterState, st.integers(0, 3), st.integers(0, 3))),
     st.booleans(),
     st.one_of(st.none(), st.integers(0, 3)),
 )
@@ -128,7 +128,7 @@ def test_kernels_that_are_not_plainly_idle_are_busy() -> None:
     states = ("idle", "busy", "starting", "restarting", "dead")
     kernels = [{"execution_state": state, "last_activity": at} for state in states]
     state = jupyter_state(kernels, [{"name": "1", "last_activity": "2026-03-04T08:30:00Z"}])
-    assert state == JupyterState(5, 3, 1, NOW - 30 * MINUTE)
+    assert state == JupyterState(3, 1, NOW - 30 * MINUTE)
 
 
 _PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))

@@ -13,9 +13,8 @@ from grid.controller.controller import Controller
 from grid.core.errors import Rejected
 from grid.models import AuditEntry, Execution, LifecycleEntry, Notification, StopPlan
 from grid.models.dataplane import LOCAL
-from grid.workspaces.shutdown.records import WatchedRun, carry_out, extend_lifetime, watched
+from grid.workspaces.shutdown.records import ShutdownWatch, WatchedRun, carry_out, extend_lifetime, watched
 from grid.workspaces.shutdown.rules import Look, LookOutcome, decide
-from grid.workspaces.shutdown.watch import ShutdownWatch
 from tests.controller.world import Killed, World, fresh, in_world, running, states_of
 from tests.notifications.test_sender import at_once as in_line
 from tests.queue.conftest import on_file

@@ -285,12 +285,11 @@ def test_unreadable_workspace_delays_no_other(shop: Shop, monkeypatch: pytest.Mo
         request_restart(execution.workspace_id or "", by="alice", now=LATER)
         settle(execution)
 
-    def read(workspace: Workspace) -> bool:
-        if workspace.pk == broken.workspace_id:
+    def read(workspace_id: str) -> None:
+        if workspace_id == broken.workspace_id:
             raise ValueError("it was stored by an earlier version")
-        return False
 
-    monkeypatch.setattr("grid.workspaces.workspaces._had_its_cluster", read)
+    monkeypatch.setattr("grid.workspaces.workspaces._latest", read)
     (resumed,) = resume_restarted(now=LATER)
     assert Execution.objects.get(pk=resumed).workspace_id == fine.workspace_id
     assert Workspace.objects.get(pk=broken.workspace_id).restart_requested_at is not None, "it is not given up"

@@ -14,7 +14,7 @@ from grid.audit.entries import write_entry
 from grid.core.origins import BEGIN_PATH, OPEN_PATH, is_shared_port
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
-from grid.executions.token import workspace_origins
+from grid.executions.front import workspace_origins
 from grid.models import AuditEntry, Execution, PortShare, User
 from grid.sharing.grants import issue_ticket
 from grid.sharing.opening import may_open, may_open_port

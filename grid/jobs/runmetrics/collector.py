@@ -1,9 +1,6 @@
-"""Collects the metrics of jobs from their logs: now and then while they run, and at their end before the pod goes.
-
-Only what is new in a log is read. A program that has written no metric is asked more and more rarely, a few at once, and never by the
-workers that move executions on; these only read what is left at the end. How far a log was read is stored with the values, so a new leader
-goes on there.
-"""
+"""Collects the metrics of jobs from their logs: now and then while they run, and at their end before the pod goes. Only what is new in a
+log is read. A program that has written no metric is asked more and more rarely, a few at once, and never by the workers that move
+executions on; these only read what is left at the end. How far a log was read is stored with the values, so a new leader goes on there."""
 
 import asyncio
 import logging
@@ -82,8 +79,9 @@ class MetricCollector(ReconcileObserver):
     async def pod_ends(self, row: LedgerRecord, pod: Pod) -> None:
         """Read what is left of the log of a program that has ended, or whose pod is to go. Raise ClusterUnavailable while the pod may still
         be read, so that it is tried again, and what is wrong with the database; a bug here must not keep an execution from ending."""
-        id = row.id
-        if row.kind != Kind.JOB or not _has_run(pod):
+        id, statuses = row.id, pod.status.container_statuses
+        has_run = any(status.name == CONTAINER and status.state.waiting is None for status in statuses)
+        if row.kind != Kind.JOB or not has_run:
             return
         try:
             await self._read(id, pod, at_end=True)
@@ -157,12 +155,5 @@ class MetricCollector(ReconcileObserver):
 
 
 def _runs_a_job(pod: Pod) -> bool:
-    if pod.metadata.labels.get(APP_COMPONENT) != Kind.JOB or not execution_of(pod):
-        return False
-    return any(
-        status.name == CONTAINER and status.state.running is not None for status in pod.status.container_statuses
-    )
-
-
-def _has_run(pod: Pod) -> bool:
-    return any(status.name == CONTAINER and status.state.waiting is None for status in pod.status.container_statuses)
+    runs = any(each.name == CONTAINER and each.state.running is not None for each in pod.status.container_statuses)
+    return runs and pod.metadata.labels.get(APP_COMPONENT) == Kind.JOB and bool(execution_of(pod))

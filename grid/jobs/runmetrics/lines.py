@@ -65,16 +65,12 @@ def measured(line: bytes) -> MeasuredLine | None:
 
 
 def _members(text: bytes) -> dict[str, Any] | None:
+    """Return the members of a line that is JSON, or JSON but for NaN and Infinity."""
     try:
         return _decoder.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _with_nan(text)
-
-
-def _with_nan(text: bytes) -> dict[str, Any] | None:
-    """Return the members of a line that is JSON but for NaN and Infinity."""
-    if not any(word in text for word in _NOT_FINITE):
-        return None
+        if not any(word in text for word in _NOT_FINITE):
+            return None
     try:
         members = json.loads(text)
     except (ValueError, RecursionError):

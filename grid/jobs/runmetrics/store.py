@@ -1,6 +1,6 @@
 """Keeps the metrics of executions in the database, synchronously: a portion of a log and how far it reaches, both or neither."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -16,6 +16,8 @@ BUCKETS = 250
 MOST_POINTS = 2 * BUCKETS + 2
 
 Point = tuple[int, float, float]  # the number of the value, from 0; its step; the value
+MOST_NAMES = 50
+_WRITTEN = ["points", "count", "last", "lowest", "highest", "at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +41,17 @@ def extended(series: Series, values: Iterable[tuple[float | None, float]]) -> Se
 
 def thinned(points: Sequence[Point], count: int) -> Sequence[Point]:
     """Return at most `MOST_POINTS` of the points of a series with `count` values."""
-    width = bucket_width(count)
+    width = 1  # how many consecutive values share a bucket: a power of two, so that buckets only ever merge
+    while -(-count // width) > BUCKETS:
+        width *= 2
     if width == 1:
         return tuple(points)
     kept = {points[0], points[-1]}
-    for _, bucket in groupby(points, lambda point: point[0] // width):
-        kept.update(_extremes(bucket))
+    for _, group in groupby(points, lambda point: point[0] // width):
+        bucket = list(group)
+        kept.add(min(bucket, key=lambda point: (point[2], point[0])))
+        kept.add(max(bucket, key=lambda point: (point[2], -point[0])))
     return tuple(sorted(kept))
-
-
-def bucket_width(count: int) -> int:
-    """Return how many consecutive values share a bucket: a power of two, so that buckets only ever merge."""
-    width = 1
-    while -(-count // width) > BUCKETS:
-        width *= 2
-    return width
-
-
-def _extremes(bucket: Iterable[Point]) -> Iterator[Point]:
-    points = list(bucket)
-    yield min(points, key=lambda point: (point[2], point[0]))
-    yield max(points, key=lambda point: (point[2], -point[0]))
-
-
-MOST_NAMES = 50
-_WRITTEN = ["points", "count", "last", "lowest", "highest", "at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +74,8 @@ def add(execution_id: str, known: KnownPlace, place: LogPlace, new: Measurements
             if not _move_on(execution_id, known, place):
                 return False
             unkept = _extend(execution_id, new, now)
-            MetricReading.objects.filter(pk=execution_id).update(
-                refused=F("refused") + new.refused, unkept=F("unkept") + unkept
-            )
+            counts = {"refused": F("refused") + new.refused, "unkept": F("unkept") + unkept}
+            MetricReading.objects.filter(pk=execution_id).update(**counts)
     except IntegrityError:
         return False
     return True
@@ -105,7 +92,6 @@ def _move_on(execution_id: str, known: KnownPlace, place: LogPlace) -> bool:
 
 
 def _extend(execution_id: str, new: Measurements, now: datetime) -> int:
-    """Store the values; return how many belong to further metrics than are kept."""
     rows = RunMetric.objects.filter(execution=execution_id)
     names = set(rows.values_list("name", flat=True))
     for name in new.values:
@@ -116,27 +102,15 @@ def _extend(execution_id: str, new: Measurements, now: datetime) -> int:
     for name, values in new.values.items():
         if name in names:
             row = stored.get(name)
-            series = Series(row.count, _points(row.points)) if row else Series()
-            changed.append(_row(execution_id, name, extended(series, values), now))
+            points = [(int(number), step, value) for number, step, value in row.points] if row else []
+            changed.append(_row(execution_id, name, extended(Series(row.count if row else 0, points), values), now))
     RunMetric.objects.bulk_create(
         changed, update_conflicts=True, unique_fields=["execution", "name"], update_fields=_WRITTEN
     )
     return sum(len(values) for name, values in new.values.items() if name not in names)
 
 
-def _points(stored: Sequence[Sequence[float]]) -> list[Point]:
-    return [(int(number), step, value) for number, step, value in stored]
-
-
 def _row(execution_id: str, name: str, series: Series, now: datetime) -> RunMetric:
     values = [value for _, _, value in series.points]
-    return RunMetric(
-        execution_id=execution_id,
-        name=name,
-        points=series.points,
-        count=series.count,
-        last=values[-1],
-        lowest=min(values),
-        highest=max(values),
-        at=now,
-    )
+    measured = {"last": values[-1], "lowest": min(values), "highest": max(values)}
+    return RunMetric(execution_id=execution_id, name=name, points=series.points, count=series.count, at=now, **measured)

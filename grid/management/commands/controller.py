@@ -32,9 +32,9 @@ from grid.dataplanes import api_of, data_planes
 from grid.executions import ledger
 from grid.executions.apply import ensure_namespace
 from grid.executions.context import LaunchTarget
+from grid.executions.front import access_token, front_key
 from grid.executions.policykeeper import Network
 from grid.executions.storage import Storage
-from grid.executions.token import access_token, front_key
 from grid.kube.http import HttpKubeApi
 from grid.logs.logshipping.receiver import LogReceiver, configured
 from grid.management.varfiles import refuse_unusable_database

@@ -1,9 +1,6 @@
 """When pods that no node has room for get it: what holds the nodes ends, one after the other, and the scheduler gives what becomes free to
-the first in line that it is enough for; pure.
-
-As in Kubernetes, nothing is kept free for who waits longest: a smaller pod behind it takes room that is not enough for it. Of several nodes
-the scheduler takes the one with most left, here by cores and then memory.
-"""
+the first in line that it is enough for; pure. As in Kubernetes, nothing is kept free for who waits longest: a smaller pod behind it takes
+room that is not enough for it. Of several nodes the scheduler takes the one with most left, here by cores and then memory."""
 
 import heapq
 from collections import deque
@@ -30,8 +27,7 @@ class Occupant:
 
 @dataclass(frozen=True, slots=True)
 class RoomSeeker:
-    """A pod that starts as soon as one of the nodes has room for it. Its execution needs one pod of each `part`; a pod with the part ""
-    only takes room."""
+    """A pod that starts when a node has room for it. Its execution needs one pod of each `part`; one with the part "" only takes room."""
 
     execution: str
     requests: ResourceAmounts
@@ -62,11 +58,8 @@ def fits(requests: ResourceAmounts, free: ResourceAmounts) -> bool:
 
 
 def room_waits(facts: RoomFacts, rest: Mapping[str, float], holds: Mapping[str, float]) -> dict[str, float]:
-    """Return by execution the seconds until its pods have room; without those that never do.
-
-    `rest` are the seconds after which each execution on the nodes ends, `holds` those for which one that gets room keeps it; for ever by
-    default.
-    """
+    """Return by execution the seconds until its pods have room; without those that never do. `rest` are the seconds after which each
+    execution on the nodes ends, `holds` those for which one that gets room keeps it; for ever by default."""
     return _Run(facts, rest, holds).waits()
 
 
@@ -101,7 +94,6 @@ class _Run:
         return {id: seconds for id, seconds in last.items() if seconds < inf}
 
     def _end(self, now: float) -> Collection[str]:
-        """End what ends now; return the nodes of that."""
         freed = set[str]()
         while self._ends and self._ends[0][0] <= now:
             _, _, node, requests = heapq.heappop(self._ends)

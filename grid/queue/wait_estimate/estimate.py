@@ -3,6 +3,7 @@ those of the grid's own history; pure. What the history does not tell is not kno
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import inf
 
 from grid.announcements.rules import MAINTENANCE
@@ -11,28 +12,10 @@ from grid.core.translation import ngettext
 from grid.queue import quota
 from grid.queue.gate import HELD, TAKEN_OVER, held_words, words_of
 from grid.queue.quota import QueuedUnit
-from grid.queue.wait_estimate.inputs import (
-    HIGH,
-    LOW,
-    SurvivalCurve,
-    WaitEstimate,
-    WaitFacts,
-    Work,
-    at_share,
-    chance,
-    curve_of,
-    in_words,
-    of_shares,
-)
+from grid.queue.wait_estimate import inputs, starting
+from grid.queue.wait_estimate.inputs import SurvivalCurve, WaitEstimate, WaitFacts, Work, chance, curve_of, in_words
 from grid.queue.wait_estimate.simulation import Simulation
-from grid.queue.wait_estimate.starting import (
-    USUAL_START,
-    RoomRuns,
-    after_room,
-    queued_curve,
-    start_curve,
-    start_estimate,
-)
+from grid.queue.wait_estimate.starting import USUAL_START, RoomRuns
 from grid.usage.budgets.rules import CLOSED
 
 # A queue spreads further than its runs: who comes later, and takes a turn before it, is in none of them.
@@ -65,24 +48,21 @@ def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
     holders = [work for work in facts.works.values() if work.id not in queued]
     curves = {work.id: curve_of(facts.lives, work.life_keys, work.age) for work in facts.works.values()}
     room = RoomRuns(facts, curves)
-    expected = {work.id: start_estimate(facts, work, room) for work in holders if work.is_starting}
+    expected = {work.id: starting.start_estimate(facts, work, room) for work in holders if work.is_starting}
     if not facts.snapshot.waiting:
         return expected
     decisions = quota.admit(facts.snapshot)
     positions = {id: place for place, id in enumerate(quota.order(facts.snapshot), 1)}
-    runs = [_run(facts, holders, curves, number) for number in range(_runs(facts, holders))]
+    most = _STEPS // (len(facts.snapshot.waiting) + len(holders) + 1)
+    runs = [_run(facts, holders, curves, number) for number in range(max(_FEWEST_RUNS, min(_MOST_RUNS, most)))]
     left = _UsualRest(holders, curves)
     for unit in facts.snapshot.waiting:
         refused = decisions.refused.get(unit.execution_id)
         estimate = _of_unit(facts, unit, refused, runs, left, positions.get(unit.execution_id, 0))
         if refused is None and unit.execution_id in room.ids:  # a launch that is only asked about
-            estimate = after_room(facts, facts.works[unit.execution_id], room)
+            estimate = starting.after_room(facts, facts.works[unit.execution_id], room)
         expected.update({part.execution_id: estimate for part in unit.parts})
     return expected
-
-
-def _runs(facts: WaitFacts, holders: Sequence[Work]) -> int:
-    return max(_FEWEST_RUNS, min(_MOST_RUNS, _STEPS // (len(facts.snapshot.waiting) + len(holders) + 1)))
 
 
 def _run(
@@ -103,15 +83,10 @@ class _UsualRest:
     def __init__(self, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None]) -> None:
         self.holders = holders
         self._curves = curves
-        self._known: dict[int | frozenset[str], float | None] = {}
-
-    def of(self, whose: int | frozenset[str]) -> float | None:
-        """Return the median in seconds; None when it is not known."""
-        if whose not in self._known:
-            self._known[whose] = self._median(whose)
-        return self._known[whose]
+        self.of = cache(self._median)
 
     def _median(self, whose: int | frozenset[str]) -> float | None:
+        """Return the median in seconds; None when it is not known."""
         rests = sorted(
             work.rest(self._curves[work.id], 0.5)
             for work in self.holders
@@ -138,22 +113,22 @@ def _of_unit(
     if refused is not None and all(unit.execution_id not in run for run in runs):
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
     first = facts.works[unit.execution_id]
-    curve, needs = start_curve(facts, first) if refused is None else (queued_curve(facts, first), None)
+    curve, needs = starting.queued_curve(facts, first), None
+    if refused is None:
+        curve, needs = starting.start_curve(facts, first)
     if curve is None:
         why = _("Not known yet: too few launches like this one have started.")
         return WaitEstimate(None, why=why, position=position)
-    samples = sorted(
-        run.get(unit.execution_id, inf) + curve.remaining(chance(f"start {unit.execution_id}", number))
-        for number, run in enumerate(runs)
-    )
-    shares = (0.5, LOW, HIGH) if refused is None else (0.5, QUEUE_LOW, QUEUE_HIGH)
+    waits, id = [run.get(unit.execution_id, inf) for run in runs], unit.execution_id
+    samples = sorted(at + curve.remaining(chance(f"start {id}", number)) for number, at in enumerate(waits))
+    shares = (0.5, inputs.LOW, inputs.HIGH) if refused is None else (0.5, QUEUE_LOW, QUEUE_HIGH)
     usual = in_words(curve.remaining(0.5))
     why = _SOON[needs].format(time=usual) if refused is None else _why(facts, unit, refused, left, usual)
-    return of_shares([at_share(samples, share) for share in shares], why, _why_not(facts, left.holders), position)
+    at_shares = [inputs.at_share(samples, share) for share in shares]
+    return inputs.of_shares(at_shares, why, _why_not(facts, left.holders), position)
 
 
 def _never_starts(snapshot: quota.QuotaSnapshot, unit: QueuedUnit) -> bool:
-    """Return whether the unit takes more than the limits allow, however long it waits."""
     maxima, taken = snapshot.tier_maximum, Counter(unit.tiers)
     return unit.slots > snapshot.slots_per_user or any(count > maxima.get(tier, count) for tier, count in taken.items())
 

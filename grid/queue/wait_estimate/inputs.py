@@ -16,6 +16,10 @@ from grid.queue.wait_estimate.simulation import Holder
 
 FEWEST = 5  # below this number of known durations nothing is said
 _FEWEST_LONGER = 2  # of them longer than the present age
+LOW, HIGH = 0.1, 0.9  # shares of the range
+_MASK = (1 << 64) - 1
+Key = tuple[str, ...]
+QUEUED = "queued"  # ends the key of those starts of a group that had waited for their slots
 
 
 class SurvivalCurve:
@@ -47,12 +51,6 @@ class SurvivalCurve:
         ended = self._ended[place - 1] if place else 0.0
         index = bisect_left(self._ended, ended + share * (1.0 - ended) - 1e-12, lo=place)
         return max(0.0, self._times[index] - age) if index < len(self._times) else inf
-
-
-LOW, HIGH = 0.1, 0.9  # shares of the range
-_MASK = (1 << 64) - 1
-
-Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +106,6 @@ def with_node(key: Key, is_new: bool) -> Key:
     return (*key, "new node" if is_new else "node")
 
 
-def after_queue(key: Key) -> Key:
-    """Return the key of those starts of a group that had waited for their slots."""
-    return (*key, "queued")
-
-
 def placed(key: Key, *, with_pull: bool) -> Key:
     """Return the key of a group's starts counted from having a node, with or without the pull of the image."""
     return (*key, "placed" if with_pull else "placed, without the pull")
@@ -132,8 +125,7 @@ def chance(id: str, run: int) -> float:
 
 
 def of_shares(shares: Sequence[float], why: str, unknown: str, position: int = 0) -> WaitEstimate:
-    """Return the estimate from its median and the two ends of its range; one of an infinite median is not known, for the reason
-    `unknown`."""
+    """Return the estimate from its median and the ends of its range; an infinite median is not known, for the reason `unknown`."""
     expected, low, high = shares
     if expected == inf:
         return WaitEstimate(None, why=unknown, position=position)

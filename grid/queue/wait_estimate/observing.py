@@ -1,5 +1,4 @@
-"""Turns pods, their events and nodes into what an estimate knows of the cluster; pure. Web processes and the controller ask the same, each
-of its own caches."""
+"""Turns pods, events and nodes into what an estimate knows of the cluster, in web processes as in the controller; pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,10 @@ from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resourc
 from grid.diagnosis.startupevents import start_events
 from grid.kube.objects import Event, Node, Pod, true_condition
 from grid.queue.wait_estimate.capacity import Occupant, Rank, RoomFacts, RoomSeeker
+
+MOST_SEEKERS = 500  # pods in line
+MOST_NODES = 1_000  # that they wait for
+NODES_AT_ONCE = 50  # some 2 ms of the loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,10 @@ class Observed:
     room: RoomFacts = field(default_factory=RoomFacts)
 
 
-MOST_SEEKERS = 500  # pods in line
-MOST_NODES = 1_000  # that they wait for
-NODES_AT_ONCE = 50  # some 2 ms of the loop
-
-
 def on_node(
     pod: Pod, events: Iterable[Event], node: Node | None, size_of: Callable[[str], int | None], *, now: datetime
 ) -> OnNode | None:
-    """Return how far a pod has come on its node; None for one that has none. `size_of` tells how large an
-    image is, None when no node tells."""
+    """Return how far a pod has come on its node, None without one; `size_of` tells how large an image is, None when no node tells."""
     scheduled = true_condition(pod, "PodScheduled")
     since = scheduled.last_transition_time if scheduled is not None else None
     if not pod.spec.node_name or since is None or not pod.spec.containers:
@@ -69,8 +66,7 @@ def on_node(
 
 
 class OccupantTally:
-    """Takes in the nodes that pods wait for, one after the other, so that a caller with many nodes can pause in between. `execution_of`
-    returns the id of a pod's execution, "" of other pods."""
+    """Takes in the nodes that pods wait for, one by one, so that a caller can pause; `execution_of` returns "" of a pod of none."""
 
     def __init__(self, execution_of: Callable[[Pod], str], now: datetime) -> None:
         self._execution_of = execution_of

@@ -8,12 +8,21 @@ from datetime import datetime, timedelta
 from grid.core.translation import gettext as _
 from grid.models import Execution, State, WaitPrediction
 from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.reading import read_facts
 
 FEWEST_OUTCOMES = 10
 NEAR, NEAR_SECONDS = 0.3, 10.0
+KEPT = timedelta(days=30)
+LATELY = 100  # outcomes of a stage
+_LATEST = 4 * LATELY  # outcomes of all stages, in one look along the index
+_AT_ONCE = 500
+_SCHEDULED = timedelta(seconds=15)  # after this the scheduler has said something, or is not to be waited for
+_STAGES = {
+    State.QUEUED: WaitPrediction.Stage.QUEUED,
+    State.DEPLOYING: WaitPrediction.Stage.ADMITTED,
+    State.PREPARING: WaitPrediction.Stage.PREPARING,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +36,8 @@ class Accuracy:
     def sentence(self) -> str:
         if self.all < FEWEST_OUTCOMES:
             return ""
-        return _(
-            "{near} of the last {all} expected waits were within 30 % or 10 seconds of what happened.",
-            near=self.near,
-            all=self.all,
-        )
+        sentence = _("{near} of the last {all} expected waits were within 30 % or 10 seconds of what happened.")
+        return sentence.format(near=self.near, all=self.all)
 
 
 def is_near(expected: float, actual: float) -> bool:
@@ -42,18 +48,6 @@ def is_near(expected: float, actual: float) -> bool:
 def accuracy_of(outcomes: Iterable[tuple[float | None, float | None]]) -> Accuracy:
     pairs = [(expected, actual) for expected, actual in outcomes if expected is not None and actual is not None]
     return Accuracy(sum(is_near(expected, actual) for expected, actual in pairs), len(pairs))
-
-
-KEPT = timedelta(days=30)
-LATELY = 100  # outcomes of a stage
-_LATEST = 4 * LATELY  # outcomes of all stages, in one look along the index
-_AT_ONCE = 500
-_SCHEDULED = timedelta(seconds=15)  # after this the scheduler has said something, or is not to be waited for
-_STAGES = {
-    State.QUEUED: WaitPrediction.Stage.QUEUED,
-    State.DEPLOYING: WaitPrediction.Stage.ADMITTED,
-    State.PREPARING: WaitPrediction.Stage.PREPARING,
-}
 
 
 def read_accuracy() -> dict[str, Accuracy]:
@@ -76,10 +70,8 @@ def stage_of(state: str, *, is_crowded_out: bool) -> WaitPrediction.Stage:
 
 
 def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> int:
-    """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted.
-
-    What is measured is what pages tell, so those that have slots wait until they are `observed`, but not long.
-    """
+    """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted. What is
+    measured is what pages tell, so those that have slots wait until they are `observed`, but not long."""
     _fill_in(data_plane)
     rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
     crowded = crowded_out(observed)
@@ -96,7 +88,13 @@ def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> i
     if not wanted:
         return 0
     expected = estimates(read_facts(data_plane, now, observed=observed))
-    made = [_prediction(id, stage, expected[id], now) for id, stage in sorted(wanted) if id in expected]
+    made = []
+    for id, stage in sorted(wanted):
+        if (wait := expected.get(id)) is not None:
+            low, high = wait.low, wait.high
+            made.append(
+                WaitPrediction(execution_id=id, stage=stage, made_at=now, expected=wait.expected, low=low, high=high)
+            )
     WaitPrediction.objects.bulk_create(made, ignore_conflicts=True)
     return len(made)
 
@@ -108,13 +106,7 @@ def drop_predictions(now: datetime, at_most: int) -> int:
     return len(keys)
 
 
-def _prediction(id: str, stage: WaitPrediction.Stage, estimate: WaitEstimate, now: datetime) -> WaitPrediction:
-    expected, low, high = estimate.expected, estimate.low, estimate.high
-    return WaitPrediction(execution_id=id, stage=stage, made_at=now, expected=expected, low=low, high=high)
-
-
 def _fill_in(data_plane: str) -> None:
-    """Write the outcome of those that run; forget those that ended before."""
     open_ones = WaitPrediction.objects.filter(ran_at__isnull=True, execution__data_plane=data_plane)
     open_ones.filter(execution__started_at__isnull=True, execution__settled_at__isnull=False).delete()
     ran = open_ones.filter(execution__started_at__isnull=False).select_related("execution")[:_AT_ONCE]

@@ -1,5 +1,4 @@
-"""Reads from the database what an estimate is made of: the queue, what holds slots, and the executions that ended last. Its cost does not
-grow with the history."""
+"""Reads what an estimate is made of: the queue, what holds slots, and what ended last, at a cost that does not grow with the history."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any
 from grid.models import Execution, StartUp
 from grid.queue import snapshot
 from grid.queue.quota import QuotaSnapshot, tier_pair
-from grid.queue.wait_estimate.inputs import Key, SurvivalCurve, WaitFacts, Work, after_queue, placed, with_node
+from grid.queue.wait_estimate.inputs import QUEUED, Key, SurvivalCurve, WaitFacts, Work, placed, with_node
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.simulation import Holder
 from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
@@ -28,7 +27,8 @@ NODE_STARTED, IMAGE, IMAGE_BYTES = f"{_START}node_started", f"{_START}image", f"
 START_COLUMNS = (NODE_STARTED, *_BEFORE_NODE, _TOTAL, _PULLING, IMAGE, IMAGE_BYTES)
 STOPS_AT = "stop_plan__stops_at"  # of those that hold slots
 _WAITED = 5.0  # seconds: admission itself takes about one
-_CLUSTER = "cluster"
+HISTORY = 2000  # the latest that have ended
+_LOOKED_AT = 1000  # of the newest starts, most of which pulled nothing
 
 
 def facts_of(
@@ -44,17 +44,17 @@ def facts_of(
     paces: dict[str, list[tuple[float, bool]]] = {}
     sizes: dict[str, int] = {}
     for row in rows:
-        life = _life(row, now)
+        life = _since_slots(row, row["slots_freed_at"], now)
         for key in _life_keys(row):
             lives.setdefault(key, []).append(life)
-        start = _start(row, now)
+        start = _since_slots(row, row["started_at"], row["ended_at"] or now)
         was_new, on_node = row.get(NODE_STARTED), _on_node(row)
         for key in _start_keys(row):
             starts.setdefault(key, []).append(start)
             if was_new is not None:
                 starts.setdefault(with_node(key, was_new), []).append(start)
             if (row.get(_QUEUED) or 0.0) >= _WAITED:
-                starts.setdefault(after_queue(key), []).append(start)
+                starts.setdefault((*key, QUEUED), []).append(start)
             for with_pull, seconds in on_node.items():
                 starts.setdefault(placed(key, with_pull=with_pull), []).append((seconds, True))
         size, pulling = row.get(IMAGE_BYTES), row.get(_PULLING)
@@ -63,24 +63,15 @@ def facts_of(
             if pulling:
                 paces.setdefault(_pool(row), []).append((pulling / size, True))
     waiting = {part.execution_id for unit in snapshot.waiting for part in unit.parts}
-    works = {row["id"]: _work(row, now) for row in active if row["id"] in waiting or _holds(row)}
-    return WaitFacts(
-        snapshot,
-        works,
-        {key: SurvivalCurve(values) for key, values in lives.items()},
-        {key: SurvivalCurve(values) for key, values in starts.items()},
-        {pool: SurvivalCurve(values[:RECENT_PULLS]) for pool, values in paces.items()},
-        sizes,
-        observed or Observed(),
-    )
-
-
-def _holds(row: dict[str, Any]) -> bool:
-    return row["slots_reserved_at"] is not None and row["slots_freed_at"] is None
+    holding = {row["id"] for row in active if row["slots_reserved_at"] is not None and row["slots_freed_at"] is None}
+    works = {row["id"]: _work(row, now) for row in active if row["id"] in waiting | holding}
+    life_curves, start_curves = ({k: SurvivalCurve(seen) for k, seen in curves.items()} for curves in (lives, starts))
+    pace_curves = {pool: SurvivalCurve(values[:RECENT_PULLS]) for pool, values in paces.items()}
+    return WaitFacts(snapshot, works, life_curves, start_curves, pace_curves, sizes, observed or Observed())
 
 
 def _work(row: dict[str, Any], now: datetime) -> Work:
-    tiers = tier_pair(row["head_tier_id"] if row["kind"] == _CLUSTER else None, row["tier_id"])
+    tiers = tier_pair(row["head_tier_id"] if row["kind"] == "cluster" else None, row["tier_id"])
     since = row["slots_reserved_at"]
     return Work(
         row["id"],
@@ -94,16 +85,9 @@ def _work(row: dict[str, Any], now: datetime) -> Work:
     )
 
 
-def _life(row: dict[str, Any], now: datetime) -> tuple[float, bool]:
-    """Return for how long it has held slots, and whether that is over."""
-    until = row["slots_freed_at"]
+def _since_slots(row: dict[str, Any], until: datetime | None, now: datetime) -> tuple[float, bool]:
+    """Return how long it has taken from its slots until then, or until now, and whether that is over."""
     return max(0.0, ((until or now) - row["slots_reserved_at"]).total_seconds()), until is not None
-
-
-def _start(row: dict[str, Any], now: datetime) -> tuple[float, bool]:
-    """Return how long it took to start, and whether it has."""
-    until = row["started_at"]
-    return max(0.0, ((until or row["ended_at"] or now) - row["slots_reserved_at"]).total_seconds()), until is not None
 
 
 def _on_node(row: dict[str, Any]) -> dict[bool, float]:
@@ -130,14 +114,10 @@ def _start_keys(row: dict[str, Any]) -> tuple[Key, ...]:
     return ("in", kind, pool, environment), ("pool", kind, pool)
 
 
-HISTORY = 2000  # the latest that have ended
-
-
 def read_facts(
     data_plane: str, now: datetime, launch: Sequence[Execution] = (), *, observed: Observed | None = None
 ) -> WaitFacts:
-    """Return the facts of a data plane; `launch` is one unit that is not stored, as if it were requested now. `observed` is what the
-    cluster shows of those that start."""
+    """Return the facts of a data plane, with `launch`, one unit that is not stored, and what is `observed` of those that start."""
     queue = snapshot.peek(data_plane, launch, now=now)
     executions = Execution.objects.in_data_plane(data_plane)
     active = list(executions.unsettled().order_by().values(*COLUMNS, *START_COLUMNS, STOPS_AT))
@@ -151,9 +131,6 @@ def read_facts(
     both = {row["id"] for row in active}
     waiting = tuple(unit for unit in queue.snapshot.waiting if all(part.execution_id in both for part in unit.parts))
     return facts_of(replace(queue.snapshot, waiting=waiting), active, rows, now, observed)
-
-
-_LOOKED_AT = 1000  # of the newest starts, most of which pulled nothing
 
 
 def usual_pull(size: int, pace: SurvivalCurve) -> float | None:

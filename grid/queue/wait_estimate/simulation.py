@@ -1,8 +1,6 @@
-"""Plays the queue forward: who starts when, if everything that holds slots ends when it is expected to; pure.
-
-It keeps the rules of `grid.queue.quota.admit`, but looks at each end only at those that wait for what became free: the first of the user's
-lines, and the first before each tier. So its cost grows with what ends and starts, not with its square.
-"""
+"""Plays the queue forward: who starts when, if everything that holds slots ends when it is expected to; pure. It keeps the rules of
+`grid.queue.quota.admit`, but looks at each end only at those that wait for what became free: the first of the user's lines, and the first
+before each tier. So its cost grows with what ends and starts, not with its square."""
 
 import heapq
 from collections import Counter, deque
@@ -90,12 +88,9 @@ class Simulation:
                     again = True
                     break
                 if (user, tiers) not in self._standing:
-                    self._stand(user, unit, tiers)
-
-    def _stand(self, user: int, unit: QueuedUnit, tiers: tuple[str, ...]) -> None:
-        tier = self._short(tiers) or tiers[0]
-        self._standing.add((user, tiers))
-        heapq.heappush(self._before_tier[tier], (self._key(unit), user, tiers))
+                    self._standing.add((user, tiers))
+                    tier = self._short(tiers) or tiers[0]
+                    heapq.heappush(self._before_tier[tier], (self._key(unit), user, tiers))
 
     def _serve(self, tiers: Sequence[str] | Mapping[str, int]) -> None:
         """Start what may start; a start may bring the next of its user before a tier that was served already."""

@@ -1,35 +1,20 @@
-"""How long what has its slots still takes to run: the wait for room on nodes, the pull of its image, and the rest of its start; pure.
-
-Each part is drawn from what was seen of it. What is not known of a part is taken from whole starts alike, and what is not known of those
-either is not claimed.
-"""
+"""How long what has its slots still takes to run: the wait for room on nodes, the pull of its image, and the rest of its start; pure. Each
+part is drawn from what was seen of it. What is not known of a part is taken from whole starts alike, and what is not known of those either
+is not claimed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from operator import add
 
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.diagnosis.resources import ResourceAmounts
+from grid.queue.wait_estimate import inputs
 from grid.queue.wait_estimate.capacity import RoomSeeker, fits, room_waits
-from grid.queue.wait_estimate.inputs import (
-    HIGH,
-    LOW,
-    SurvivalCurve,
-    WaitEstimate,
-    WaitFacts,
-    Work,
-    after_queue,
-    at_share,
-    chance,
-    curve_of,
-    in_words,
-    of_shares,
-    placed,
-    with_node,
-)
+from grid.queue.wait_estimate.inputs import SurvivalCurve, WaitEstimate, WaitFacts, Work, chance, curve_of, in_words
 from grid.queue.wait_estimate.observing import OnNode
 
 # By whether their nodes had to be created first, as far as that is known.
@@ -48,7 +33,7 @@ def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Surviva
     """Return the curve of the starts alike, by preference those that needed a node as it does, and whether these needed one."""
     needs = facts.observed.new_nodes.get(work.id)
     if needs is not None:
-        alike = curve_of(facts.starts, [with_node(key, needs) for key in work.start_keys], age)
+        alike = curve_of(facts.starts, [inputs.with_node(key, needs) for key in work.start_keys], age)
         if alike is not None:
             return alike, needs
     return curve_of(facts.starts, work.start_keys, age), None
@@ -56,7 +41,7 @@ def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Surviva
 
 def queued_curve(facts: WaitFacts, work: Work) -> SurvivalCurve | None:
     """Return the curve of the starts alike, by preference those that waited for slots: where these are short, so is room on the nodes."""
-    keys = [after_queue(key) for key in work.start_keys]
+    keys = [(*key, inputs.QUEUED) for key in work.start_keys]
     return curve_of(facts.starts, keys) or curve_of(facts.starts, work.start_keys)
 
 
@@ -74,16 +59,14 @@ def start_estimate(facts: WaitFacts, work: Work, room: "RoomRuns") -> WaitEstima
 
 
 def _of_curve(curve: SurvivalCurve, age: float, why: str) -> WaitEstimate:
-    shares = [curve.remaining(share, age) for share in (0.5, LOW, HIGH)]
-    return of_shares(shares, why.format(time=in_words(curve.remaining(0.5))), _TOO_LONG)
+    shares = [curve.remaining(share, age) for share in (0.5, inputs.LOW, inputs.HIGH)]
+    return inputs.of_shares(shares, why.format(time=in_words(curve.remaining(0.5))), _TOO_LONG)
 
 
 def _of_samples(samples: Sequence[float], why: str) -> WaitEstimate:
     ordered = sorted(samples)
-    return of_shares([at_share(ordered, share) for share in (0.5, LOW, HIGH)], why, _TOO_LONG)
-
-
-# --- On a node ---
+    shares = [inputs.at_share(ordered, share) for share in (0.5, inputs.LOW, inputs.HIGH)]
+    return inputs.of_shares(shares, why, _TOO_LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +101,26 @@ def _on_node(facts: WaitFacts, work: Work, seen: OnNode) -> WaitEstimate | None:
     if not pull.covers(seen.pulling):
         return WaitEstimate(None, why=_("Not known: pulling its image takes longer than nearly all pulls here took."))
     age = max(0.0, seen.seconds - seen.pulling)
-    keys = [placed(key, with_pull=False) for key in work.start_keys]
+    keys = [inputs.placed(key, with_pull=False) for key in work.start_keys]
     rest = curve_of(facts.starts, keys, age)
     if rest is None:
         return None if curve_of(facts.starts, keys) is None else WaitEstimate(None, why=_TOO_LONG)
-    samples = [
-        pull.remaining(chance(f"pull {work.id}", number), seen.pulling)
-        + rest.remaining(chance(f"start {work.id}", number), age)
-        for number in range(_MOST_RUNS)
-    ]
+    pulls = [pull.remaining(chance(f"pull {work.id}", number), seen.pulling) for number in range(_MOST_RUNS)]
+    rests = [rest.remaining(chance(f"start {work.id}", number), age) for number in range(_MOST_RUNS)]
     why = _(
-        "Its image of {size} is pulled, usually in about {pull} here; launches like this one then start within {time}.",
-        size=format_bytes(pull.size),
-        pull=in_words(pull.remaining(0.5)),
-        time=in_words(rest.remaining(0.5)),
+        "Its image of {size} is pulled, usually in about {pull} here; launches like this one then start within {time}."
     )
-    return _of_samples(samples, why)
+    usual_pull, usual_rest = in_words(pull.remaining(0.5)), in_words(rest.remaining(0.5))
+    why = why.format(size=format_bytes(pull.size), pull=usual_pull, time=usual_rest)
+    return _of_samples(list(map(add, pulls, rests)), why)
 
 
 def _placed(facts: WaitFacts, work: Work, age: float, *, with_pull: bool, why: str) -> WaitEstimate | None:
-    age, keys = max(0.0, age), [placed(key, with_pull=with_pull) for key in work.start_keys]
+    age, keys = max(0.0, age), [inputs.placed(key, with_pull=with_pull) for key in work.start_keys]
     curve = curve_of(facts.starts, keys, age)
     if curve is None:
         return None if curve_of(facts.starts, keys) is None else WaitEstimate(None, why=_TOO_LONG)
     return _of_curve(curve, age, why)
-
-
-# --- Waiting for room ---
 
 
 class RoomRuns:
@@ -164,9 +140,6 @@ class RoomRuns:
     def runs(self) -> Sequence[Mapping[str, float]]:
         steps = len(self._room.seekers) + len(self._room.occupants) + 1
         return [self._run(number) for number in range(max(_FEWEST_RUNS, min(_MOST_RUNS, _STEPS // steps)))]
-
-    def samples(self, id: str) -> Sequence[float]:
-        return [run.get(id, inf) for run in self.runs]
 
     def before(self, id: str) -> int:
         """Return how many pods that may use its nodes are before it in the scheduler's line."""
@@ -209,22 +182,19 @@ class RoomRuns:
 def after_room(facts: WaitFacts, work: Work, room: RoomRuns) -> WaitEstimate:
     """Return the estimate of an execution whose pods wait for room: that wait, and then a start on a node that is there."""
     keys = work.start_keys
-    curve = curve_of(facts.starts, [placed(key, with_pull=True) for key in keys]) or curve_of(
-        facts.starts, [*(with_node(key, False) for key in keys), *keys]
+    curve = curve_of(facts.starts, [inputs.placed(key, with_pull=True) for key in keys]) or curve_of(
+        facts.starts, [*(inputs.with_node(key, False) for key in keys), *keys]
     )
-    waits = room.samples(work.id)
-    usual = at_share(sorted(waits), 0.5)
+    waits = [run.get(work.id, inf) for run in room.runs]
+    usual = inputs.at_share(sorted(waits), 0.5)
     if usual == inf:
         return WaitEstimate(None, why=room.why_unknown(work.id))
     if curve is None:
         return WaitEstimate(None, why=_TOO_FEW)
     samples = [seconds + curve.remaining(chance(f"start {work.id}", number)) for number, seconds in enumerate(waits)]
     before = room.before(work.id)
-    why = _(
-        "Room for it is usually free after another {usual}; launches like this one then start within {time}.",
-        usual=in_words(usual),
-        time=in_words(curve.remaining(0.5)),
-    )
+    why = _("Room for it is usually free after another {usual}; launches like this one then start within {time}.")
+    why = why.format(usual=in_words(usual), time=in_words(curve.remaining(0.5)))
     if before:
         why = f"{ngettext('{count:,} pod before it.', '{count:,} pods before it.', before)} {why}"
     return _of_samples(samples, why)

@@ -1,5 +1,4 @@
-"""Gathers the evidence: the CPU that is measured anyway, Jupyter's own API, the last use that nginx in front has marked, and the load of an
-attached cluster's workers."""
+"""Gathers the evidence: the CPU, Jupyter's own API, the last use that nginx in front has marked, and the load of an attached cluster."""
 
 import asyncio
 import json
@@ -27,12 +26,17 @@ from grid.models import Kind
 from grid.workspaces.shutdown.records import WatchedRun
 from grid.workspaces.shutdown.rules import Look, LookOutcome
 
+logger = logging.getLogger(__name__)
+ANSWER_SECONDS = 3.0
+AT_ONCE = 32
+_LONGEST_ANSWER = 2**20
+_FAILED = LookOutcome(Look(is_known=False), _("not known, because looking failed; the controller's log says why"))
+
 
 @dataclass(frozen=True, slots=True)
 class JupyterState:
     """What a Jupyter server says of its kernels and terminals; `active_at` is the latest activity of any of them."""
 
-    kernels: int = 0
     busy: int = 0
     terminals: int = 0
     active_at: datetime | None = None
@@ -58,11 +62,9 @@ class Evidence:
 
 def judge(evidence: Evidence, *, cpu_limit: int, now: datetime) -> LookOutcome:
     """Return what the evidence says, with words; `cpu_limit` is in percent of one core."""
-    busy = _busy(evidence, cpu_limit)
-    if busy:
+    if busy := _busy(evidence, cpu_limit):
         return LookOutcome(Look(is_known=True, is_active=True), busy)
-    unknown = _unknown(evidence)
-    if unknown:
+    if unknown := _unknown(evidence):
         return LookOutcome(Look(is_known=False), unknown)
     times = (evidence.used_at, evidence.front_used_at, evidence.jupyter.active_at if evidence.jupyter else None)
     active_at = max((min(at, now) for at in times if at is not None), default=None)
@@ -75,10 +77,9 @@ def _busy(evidence: Evidence, cpu_limit: int) -> str:
     if jupyter is not None and jupyter.busy:
         return ngettext("{count:,} kernel is busy", "{count:,} kernels are busy", jupyter.busy)
     if evidence.busy_workers:
+        count = evidence.busy_workers
         return ngettext(
-            "{count:,} worker of its cluster has tasks",
-            "{count:,} workers of its cluster have tasks",
-            evidence.busy_workers,
+            "{count:,} worker of its cluster has tasks", "{count:,} workers of its cluster have tasks", count
         )
     if cpu is not None and cpu >= 10 * cpu_limit:
         return _("average CPU at {cpu:.0f} % of one core", cpu=cpu / 10)
@@ -87,7 +88,7 @@ def _busy(evidence: Evidence, cpu_limit: int) -> str:
 
 def _unknown(evidence: Evidence) -> str:
     """Return why it is not known whether it is idle; "" when it is known."""
-    reasons: Collection[str] = [
+    reasons = [
         *([_("its program does not answer")] if evidence.is_silent else ()),
         *([_("its CPU is not measured")] if evidence.cpu_millicores is None else ()),
         *([_("its cluster does not report")] if evidence.busy_workers is None else ()),
@@ -108,14 +109,6 @@ def _idle(evidence: Evidence, cpu_limit: int) -> str:
     return ", ".join(words)
 
 
-logger = logging.getLogger(__name__)
-
-ANSWER_SECONDS = 3.0
-AT_ONCE = 32
-_LONGEST_ANSWER = 2**20
-_FAILED = LookOutcome(Look(is_known=False), _("not known, because looking failed; the controller's log says why"))
-
-
 @dataclass(frozen=True, slots=True)
 class FrontUse:
     """When a person's request last came through a front, and whether a connection is open there, such as a websocket."""
@@ -128,14 +121,15 @@ class PodObserver:
     """Looks at executions' pods. `reporting` are the clusters whose framework has answered when it was asked last."""
 
     def __init__(self, context: Context, *, cpu: CpuWindow, reporting: Collection[str]) -> None:
-        self._context = context
-        self._cpu = cpu
-        self._reporting = reporting
+        self._context, self._cpu, self._reporting = context, cpu, reporting
 
     async def observe(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
         limit = await self._context.database(value_of, IDLE_CPU)
         places = asyncio.Semaphore(AT_ONCE)
-        async with _new_session() as http:
+        connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
+        timeout, no_cookies = aiohttp.ClientTimeout(total=ANSWER_SECONDS), aiohttp.DummyCookieJar()
+        # For pods only: no cookies, no proxy, no connection that is kept.
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=no_cookies) as http:
 
             async def judged(run: WatchedRun) -> LookOutcome:
                 try:
@@ -168,7 +162,6 @@ class PodObserver:
     async def _front(
         self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None, now: datetime
     ) -> FrontUse | None:
-        """Return what the nginx in front has let through; None when it does not say."""
         if pod is None or not pod.status.pod_ip or not run.front_port:
             return None
         url, headers = f"http://{_host(pod)}:{run.front_port}{USE_PATH}", self._for_front(run)
@@ -180,15 +173,11 @@ class PodObserver:
             return None
 
     def _for_front(self, run: WatchedRun) -> dict[str, str]:
-        """Return the headers that its front expects; {} without one."""
-        if not run.front_port:
-            return {}
-        expires = int(time.time()) + TOKEN_SECONDS
-        return {TOKEN_HEADER: token(run.id, self._context.target.front_key(run.id), expires)}
+        key, expires = self._context.target.front_key(run.id), int(time.time()) + TOKEN_SECONDS
+        return {TOKEN_HEADER: token(run.id, key, expires)} if run.front_port else {}
 
     def _busy_workers(self, run: WatchedRun) -> int | None:
-        """Return how many workers of its clusters have tasks. Their reports have no time, so what a head that is silent now has said
-        before tells nothing."""
+        """Return how many workers of its clusters have tasks; reports have no time, so those of a silent head tell nothing."""
         busy = 0
         for id in run.clusters:
             for pod in self._context.pods.by("execution", id):
@@ -224,11 +213,9 @@ class PodObserver:
 
 
 def jupyter_state(kernels: Sequence[Mapping[str, Any]], terminals: Sequence[Mapping[str, Any]]) -> JupyterState:
-    """Return the state that Jupyter's lists say. User code may answer, so each value may be anything. A kernel that is not plainly idle,
-    such as one that starts, counts as busy."""
+    """Return what Jupyter's lists say. User code may answer, so a value may be anything; a kernel that is not plainly idle is busy."""
     times = [_time(program.get("last_activity")) for program in (*kernels, *terminals)]
     return JupyterState(
-        kernels=len(kernels),
         busy=sum(kernel.get("execution_state") not in ("idle", "dead") for kernel in kernels),
         terminals=len(terminals),
         active_at=max(filter(None, times), default=None),
@@ -255,16 +242,8 @@ def _host(pod: Pod) -> str:
     return f"[{pod.status.pod_ip}]" if ":" in pod.status.pod_ip else pod.status.pod_ip
 
 
-def _new_session() -> aiohttp.ClientSession:
-    """Return a session for pods only: no cookies, no proxy, no connection that is kept."""
-    connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
-    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-    return aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-
-
 async def _listed(http: aiohttp.ClientSession, url: str, headers: Mapping[str, str]) -> list[dict[str, Any]] | None:
-    """Return the JSON list of objects at the URL; None when the program has no such list, and so is no Jupyter. Raise FrameworkSilent
-    for an answer that tells nothing."""
+    """Return the JSON list at the URL; None when the program has none, and so is no Jupyter. Raise FrameworkSilent when it does not say."""
     async with http.get(url, headers=headers, allow_redirects=False) as answer:
         if answer.status >= 500 or answer.status in (401, 403, 429):
             raise FrameworkSilent(_("The program answers {status}.", status=answer.status))

@@ -1,13 +1,12 @@
-"""Reads the running workspaces and apps with their limits, and writes what is announced, withdrawn and stopped.
+"""Reads the running workspaces and apps with their limits, and writes what is announced, withdrawn and stopped. Each decision is written
+on the revision that was read with it, in one transaction with its line of history and its notification. So a person who keeps an execution
+while it is being stopped, or a second controller, is never overruled unseen."""
 
-Each decision is written on the revision that was read with it, in one transaction with its line of history and its notification. So a
-person who keeps an execution while it is being stopped, or a second controller, is never overruled unseen.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
@@ -16,6 +15,8 @@ from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
 from grid.core.reasons import ANYBODY, Reason, sentence_of
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
+from grid.database.seam import Database
 from grid.executions import lifecycle
 from grid.executions.lifecycle import record_change
 from grid.executions.spec import base_url
@@ -23,27 +24,20 @@ from grid.executions.stopping import IDLE, request_stop
 from grid.models import Execution, State, StopPlan, User, WorkspaceGrant
 from grid.notifications.outbox import tell_of_coming_stop
 from grid.projects.departures import BY
-from grid.workspaces.shutdown.rules import (
-    KINDS,
-    Announce,
-    Life,
-    LookOutcome,
-    OwnLimits,
-    PlannedStop,
-    Stop,
-    StopLimits,
-    Withdraw,
-    announcement,
-    keepable_until,
-    last_active,
-    limit_words,
-    limits_of,
-    stop_reason,
-    values_in_force,
-)
+from grid.workspaces.shutdown import rules
+from grid.workspaces.shutdown.rules import LOOK, Life, LookOutcome, PlannedStop, Stop, StopLimits, decide, limit_words
 
-_LIVES = Q(kind__in=KINDS, state=State.RUNNING, stop_requested_at__isnull=True, started_at__isnull=False)
+logger = logging.getLogger(__name__)
+
+_LIVES = Q(kind__in=rules.KINDS, state=State.RUNNING, stop_requested_at__isnull=True, started_at__isnull=False)
 _EVIDENCE_LENGTH = 300
+_OF_SPEC = ("spec__port", "spec__address", "spec__front__port", "spec__front__ingress__origin")
+_COLUMNS = ("pk", "kind", "revision", "started_at", *_OF_SPEC)
+_LIMITS = ("idle_minutes", "lifetime_hours")
+_DECIDED = ("kept_idle_until", "kept_lifetime_until", "cause", "stops_at")
+_SEEN = ("active_at", "looked_at", "evidence", "is_unknown")
+_PLAN = (*_SEEN, *_DECIDED)
+WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +75,34 @@ def store_looks(outcomes: Mapping[str, LookOutcome], runs: Iterable[WatchedRun],
     """Write what was seen, and return the runs with it. Of an execution that was deleted meanwhile nothing is written."""
     seen = [_with(run, outcomes[run.id], now) for run in runs if run.id in outcomes]
     present = set(Execution.objects.filter(pk__in=[run.id for run in seen]).values_list("pk", flat=True))
+    plans = []
+    for run in seen:
+        words, at = run.evidence[:_EVIDENCE_LENGTH], {"active_at": run.life.active_at, "looked_at": run.looked_at}
+        plans.append(StopPlan(execution_id=run.id, evidence=words, is_unknown=run.is_unknown, **at))
     StopPlan.objects.bulk_create(
-        (
-            StopPlan(
-                execution_id=run.id,
-                active_at=run.life.active_at,
-                looked_at=run.looked_at,
-                evidence=run.evidence[:_EVIDENCE_LENGTH],
-                is_unknown=run.is_unknown,
-            )
-            for run in seen
-            if run.id in present
-        ),
+        (plan for plan in plans if plan.execution_id in present),
         batch_size=200,
         update_conflicts=True,
         unique_fields=["execution"],
-        update_fields=["active_at", "looked_at", "evidence", "is_unknown"],
+        update_fields=_SEEN,
     )
     return seen
 
 
-def carry_out(run: WatchedRun, decision: Announce | Withdraw | Stop, now: datetime) -> bool:
+def carry_out(run: WatchedRun, decision: rules.Announce | rules.Withdraw | rules.Stop, now: datetime) -> bool:
     """Write the decision; return False without writing when the execution was written since it was read."""
     idle = (now - (run.life.active_at or now)).total_seconds()
     with transaction.atomic():
         row = Execution.objects.select_for_update(no_key=True).filter(_LIVES, pk=run.id, revision=run.revision).first()
         if row is None:
             return False
-        if isinstance(decision, Stop):
+        if isinstance(decision, rules.Stop):
             cause = decision.stop.cause
-            why = stop_reason(cause, run.limits, idle=idle, evidence=run.evidence)
+            why = rules.stop_reason(cause, run.limits, idle=idle, evidence=run.evidence)
             record_change(row, {}, why, by="", now=now)
             request_stop(row, by=BY, reason=cause, now=now)
-        elif isinstance(decision, Announce):
-            why = announcement(decision.stop, run.limits, idle=idle, evidence=run.evidence, now=now)
+        elif isinstance(decision, rules.Announce):
+            why = rules.announcement(decision.stop, run.limits, idle=idle, evidence=run.evidence, now=now)
             _announce(run.id, decision.stop)
             record_change(row, {}, why, by="", now=now)
             tell_of_coming_stop(run.id, sentence_of(why, ANYBODY), now=now)
@@ -131,30 +119,23 @@ def _announce(id: str, stop: PlannedStop | None) -> None:
 
 def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
     seen = outcome.observation
-    active_at = last_active(run.life.active_at, run.looked_at, seen, now)
+    active_at = rules.last_active(run.life.active_at, run.looked_at, seen, now)
     life = replace(run.life, active_at=active_at, is_idle_known=seen.is_known and not seen.is_active)
     looked_at = now if seen.is_known else run.looked_at
     return replace(run, life=life, looked_at=looked_at, evidence=outcome.evidence, is_unknown=not seen.is_known)
 
 
-_OF_SPEC = ("spec__port", "spec__address", "spec__front__port", "spec__front__ingress__origin")
-_COLUMNS = ("pk", "kind", "revision", "started_at", *_OF_SPEC)
-_LIMITS = ("idle_minutes", "lifetime_hours")
-_DECIDED = ("kept_idle_until", "kept_lifetime_until", "cause", "stops_at")
-_PLAN = ("active_at", "looked_at", "evidence", "is_unknown", *_DECIDED)
-
-
 def _read(rows: QuerySet[Execution]) -> list[WatchedRun]:
     """Read only the columns that matter: there may be thousands, each minute."""
-    values = values_in_force()
+    values = rules.values_in_force()
     tier, project, plan = (
         [f"{name}__{column}" for column in columns]
         for name, columns in (("tier", _LIMITS), ("project", _LIMITS), ("stop_plan", _PLAN))
     )
     runs = []
     for row in rows.values(*_COLUMNS, *tier, *project, *plan):
-        own, its_projects = (OwnLimits(*(row[name] for name in names)) for names in (tier, project))
-        runs.append(_run(row, limits_of(row["kind"], values, own, its_projects)))
+        own, its_projects = (rules.OwnLimits(*(row[name] for name in names)) for names in (tier, project))
+        runs.append(_run(row, rules.limits_of(row["kind"], values, own, its_projects)))
     return _with_use(runs)
 
 
@@ -197,14 +178,8 @@ def _run(row: Mapping[str, Any], limits: StopLimits) -> WatchedRun:
     )
 
 
-WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
-
-
 def extend_lifetime(execution: Execution, *, stops_at: datetime, by: User, now: datetime) -> datetime:
-    """Keep it beyond the announced stop of that time, and return until when. Raise Rejected.
-
-    Two people who see the same announcement extend it once: the second is told that it was kept.
-    """
+    """Keep it beyond the announced stop of that time, and return until when. Raise Rejected, as for the second of two people who do."""
     while True:
         with transaction.atomic():
             row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
@@ -214,7 +189,7 @@ def extend_lifetime(execution: Execution, *, stops_at: datetime, by: User, now: 
             announced = run.life.announced
             if announced is None or announced.at != stops_at:
                 raise Rejected([_already(row, stops_at)])
-            until = keepable_until(announced, run.life, run.limits, now)
+            until = rules.keepable_until(announced, run.life, run.limits, now)
             if until is None:
                 raise Rejected([Problem("", bound_sentence(run.limits), BOUND)])
             if _write(row, announced, until, by, now):
@@ -250,3 +225,39 @@ def _write(row: Execution, stop: PlannedStop, until: datetime, by: User, now: da
     StopPlan.objects.filter(execution=row).update(**{field: until, "cause": "", "stops_at": None})
     write_entry(by, row, {"stops_at": [stop.at.isoformat(), until.isoformat()]}, at=now)
     return True
+
+
+class Observer(Protocol):
+    """Finds out whether executions are in use."""
+
+    async def observe(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+        """Return by id what is seen of those that may be stopped when idle. It takes seconds at most, whatever their programs do."""
+        ...
+
+
+class ShutdownWatch:
+    """Announces and makes the stops of a data plane during one term of leadership."""
+
+    def __init__(self, data_plane: str, database: Database, clock: Callable[[], datetime], observer: Observer) -> None:
+        self._data_plane, self._observer = data_plane, observer
+        self._database, self._clock = database, clock
+
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("idle shutdown", LOOK.total_seconds(), self.run_once)
+
+    async def run_once(self) -> None:
+        """Look once at all that a limit holds for, and do what is due."""
+        runs = await self._database(watched, self._data_plane)
+        if not runs:
+            return
+        asked = [run for run in runs if run.limits.idle is not None]
+        outcomes = await self._observer.observe(asked, self._clock()) if asked else {}
+        now = self._clock()
+        if outcomes:
+            seen = {run.id: run for run in await self._database(store_looks, outcomes, asked, now)}
+            runs = [seen.get(run.id, run) for run in runs]
+        for run in runs:  # each in a turn of its own, so that other work with the database goes between
+            decision = decide(run.life, run.limits, now)
+            is_written = decision is not None and await self._database(carry_out, run, decision, now)
+            if is_written and isinstance(decision, Stop):
+                logger.info("execution=%s ends reason=%s", run.id, decision.stop.cause)

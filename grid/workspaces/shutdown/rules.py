@@ -1,33 +1,24 @@
-"""When an execution is announced to be stopped, and when it is stopped; pure.
-
-Nothing is stopped that was not announced: a stop is told `warning` before (of a short limit, half of it), also after the controller was
-away. What happens until the announced time counts, and becomes known up to a minute and a half later, so a stop waits for that.
-"""
+"""When an execution is announced to be stopped, and when it is stopped; pure. Nothing is stopped that was not announced: a stop is told
+`warning` before (of a short limit, half of it), also after the controller was away. What happens until the announced time counts, and
+becomes known up to a minute and a half later, so a stop waits for that."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.configuration import (
-    APP_IDLE,
-    APP_LIFETIME,
-    KEEP_TIME,
-    LIFETIME_EXTENSION,
-    PROJECT_IDLE_BOUND,
-    PROJECT_LIFETIME_BOUND,
-    SHUTDOWN_SETTINGS,
-    STOP_WARNING,
-    WORKSPACE_IDLE,
-    WORKSPACE_LIFETIME,
-    values_of,
-)
-from grid.core.reasons import Reader, Reason, Sentence, Value, Values
+from grid import configuration as central
+from grid.configuration import values_of
+from grid.core.reasons import Reader, Reason, Sentence, Values
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, exact_duration
 from grid.executions.stopping import IDLE, LIFETIME
 from grid.models.environment import Kind
 
 KINDS = (Kind.WORKSPACE, Kind.APP)
+LOOK = timedelta(minutes=1)
+GAP = timedelta(minutes=5)  # nobody has looked for longer than this: what happened then is not known
+SETTLED = timedelta(seconds=90)  # proxies write each minute who has used what
+_KEPT = _("What it has written to the project's files and to HOME stays; what its programs hold in memory is lost.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +31,7 @@ class OwnLimits:
 
 @dataclass(frozen=True, slots=True)
 class StopLimits:
-    """The limits of one execution, None for none. `warning` is announced before a stop, `keep` is what one extension adds, and
-    `extension` the most that all together add to a lifetime."""
+    """The limits, None for none: `warning` is announced before a stop, an extension adds `keep`, all together at most `extension`."""
 
     idle: timedelta | None
     lifetime: timedelta | None
@@ -65,28 +55,26 @@ def effective(base: int, own: int | None, bound: int) -> int:
 
 def limits_of(kind: str, values: Mapping[str, int], tier: OwnLimits, project: OwnLimits) -> StopLimits:
     """Return the limits of an execution of this kind; `values` are those of the central configuration in force, by key."""
-    of_kind = (APP_IDLE, APP_LIFETIME) if kind == Kind.APP else (WORKSPACE_IDLE, WORKSPACE_LIFETIME)
+    of_kind = (central.APP_IDLE, central.APP_LIFETIME)
+    if kind != Kind.APP:
+        of_kind = (central.WORKSPACE_IDLE, central.WORKSPACE_LIFETIME)
     idle = values[of_kind[0].key] if tier.idle_minutes is None else tier.idle_minutes
     lifetime = values[of_kind[1].key] if tier.lifetime_hours is None else tier.lifetime_hours
-    minutes = effective(idle, project.idle_minutes, values[PROJECT_IDLE_BOUND.key])
-    hours = effective(lifetime, project.lifetime_hours, values[PROJECT_LIFETIME_BOUND.key])
+    minutes = effective(idle, project.idle_minutes, values[central.PROJECT_IDLE_BOUND.key])
+    hours = effective(lifetime, project.lifetime_hours, values[central.PROJECT_LIFETIME_BOUND.key])
     return StopLimits(
         idle=timedelta(minutes=minutes) if minutes else None,
         lifetime=timedelta(hours=hours) if hours else None,
-        warning=timedelta(minutes=values[STOP_WARNING.key]),
-        keep=timedelta(hours=values[KEEP_TIME.key]),
-        extension=timedelta(hours=values[LIFETIME_EXTENSION.key]),
+        warning=timedelta(minutes=values[central.STOP_WARNING.key]),
+        keep=timedelta(hours=values[central.KEEP_TIME.key]),
+        extension=timedelta(hours=values[central.LIFETIME_EXTENSION.key]),
     )
 
 
 def values_in_force() -> dict[str, int]:
     """Return the settings' values by key, with one query."""
-    return dict(zip((setting.key for setting in SHUTDOWN_SETTINGS), values_of(*SHUTDOWN_SETTINGS), strict=True))
-
-
-LOOK = timedelta(minutes=1)
-GAP = timedelta(minutes=5)  # nobody has looked for longer than this: what happened then is not known
-SETTLED = timedelta(seconds=90)  # proxies write each minute who has used what
+    keys = (setting.key for setting in central.SHUTDOWN_SETTINGS)
+    return dict(zip(keys, values_of(*central.SHUTDOWN_SETTINGS), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +165,17 @@ def decide(life: Life, limits: StopLimits, now: datetime) -> Decision:
     While nobody can tell whether it is idle, no idle stop is announced, and one whose time has passed is withdrawn."""
     stops = coming(life, limits)
     ready = [stop for stop in stops if stop.cause == LIFETIME or life.is_idle_known]
-    announced = life.announced
-    if announced is not None and not _holds(announced, stops):
-        return _announcement(ready, limits, now) or Withdraw()
+    announced, coming_now = life.announced, _announcement(ready, limits, now)
     if announced is None:
-        return _announcement(ready, limits, now)
+        return coming_now
+    # Whether a limit still leads to the announced stop, or to an earlier one of its cause.
+    holds = any(stop.cause == announced.cause and stop.at <= announced.at for stop in stops)
     is_certain = announced.cause == LIFETIME or life.is_idle_known
+    if not holds or (not is_certain and now > announced.at + GAP):
+        return coming_now or Withdraw()
     if is_certain and now >= announced.at + SETTLED:
         return Stop(announced)
-    if not is_certain and now > announced.at + GAP:
-        return _announcement(ready, limits, now) or Withdraw()
-    earlier = _announcement(ready, limits, now)
-    return earlier if earlier is not None and earlier.stop.at < announced.at - LOOK else None
+    return coming_now if coming_now is not None and coming_now.stop.at < announced.at - LOOK else None
 
 
 def keepable_until(stop: PlannedStop, life: Life, limits: StopLimits, now: datetime) -> datetime | None:
@@ -199,11 +186,6 @@ def keepable_until(stop: PlannedStop, life: Life, limits: StopLimits, now: datet
     return until if until > max(stop.at, now) else None
 
 
-def _holds(announced: PlannedStop, stops: Sequence[PlannedStop]) -> bool:
-    """Return whether a limit still leads to the announced stop, or to an earlier one of its cause."""
-    return any(stop.cause == announced.cause and stop.at <= announced.at for stop in stops)
-
-
 def _announcement(stops: Sequence[PlannedStop], limits: StopLimits, now: datetime) -> Announce | None:
     for stop in stops:
         warning = warning_before(stop.cause, limits)
@@ -212,9 +194,6 @@ def _announcement(stops: Sequence[PlannedStop], limits: StopLimits, now: datetim
             is_in_time = now <= stop.at - warning + min(2 * LOOK, warning / 2)
             return Announce(PlannedStop(stop.cause, stop.at if is_in_time else now + warning))
     return None
-
-
-_KEPT = _("What it has written to the project's files and to HOME stays; what its programs hold in memory is lost.")
 
 
 def idle_words(seconds: float) -> str:
@@ -228,19 +207,15 @@ def limit_words(limit: timedelta | None) -> str:
 
 def announcement(stop: PlannedStop, limits: StopLimits, *, idle: float, evidence: str, now: datetime) -> Reason:
     """Return what is said of a coming stop: why, when, what is lost, and how its owner prevents it."""
-    values = _of(stop.cause, limits, idle, evidence)
-    values |= {"wait": (stop.at - now).total_seconds(), "at": stop.at.isoformat(), "keep": limits.keep.total_seconds()}
-    return Reason("StopAnnounced", values)
+    values = stop_reason(stop.cause, limits, idle=idle, evidence=evidence).values
+    wait, keep = (stop.at - now).total_seconds(), limits.keep.total_seconds()
+    return Reason("StopAnnounced", {**values, "wait": wait, "at": stop.at.isoformat(), "keep": keep})
 
 
 def stop_reason(cause: str, limits: StopLimits, *, idle: float, evidence: str) -> Reason:
     """Return why it was stopped, with the evidence, for its history."""
-    return Reason("StoppedByRule", _of(cause, limits, idle, evidence))
-
-
-def _of(cause: str, limits: StopLimits, idle: float, evidence: str) -> dict[str, Value]:
     lifetime = (limits.lifetime or timedelta()).total_seconds()
-    return {"cause": cause, "idle": idle, "evidence": evidence, "lifetime": lifetime}
+    return Reason("StoppedByRule", {"cause": cause, "idle": idle, "evidence": evidence, "lifetime": lifetime})
 
 
 def _announced(values: Values, reader: Reader) -> str:
@@ -268,9 +243,8 @@ def _stopped(values: Values, reader: Reader) -> str:
     if values["cause"] == IDLE:
         idle, evidence = idle_words(values["idle"]), values["evidence"]
         return _("Stopped after {idle} without use: {evidence}.", idle=idle, evidence=evidence)
-    return _(
-        "Stopped at the end of its maximum lifetime of {lifetime}.", lifetime=exact_duration(int(values["lifetime"]))
-    )
+    lifetime = exact_duration(int(values["lifetime"]))
+    return _("Stopped at the end of its maximum lifetime of {lifetime}.", lifetime=lifetime)
 
 
 def _kept_longer(values: Values, reader: Reader) -> str:

@@ -23,7 +23,7 @@ TEXTS = ("r", "run 1", "e000000001", "zzz")
 def measure(ended: int, active: int) -> None:
     from django.db import connection
 
-    from dashboard.palette.palette import PaletteCaches, find
+    from dashboard.palette.views import PaletteCaches, find
     from dashboard.shell.access import Role, Viewer
     from grid.models import User
     from grid.runtime.executionrows import read_rows

@@ -11,7 +11,7 @@ from dashboard.executions.viewmodels import executions_view
 from dashboard.jobs.kind import JOB
 from dashboard.nodes.viewmodels import infrastructure
 from dashboard.nodes.views.use_history import execution_use_section
-from dashboard.notifications.pages.bell import bell_updates
+from dashboard.notifications.page import bell_updates
 from dashboard.shell.pages.live import BESIDE_PAGES
 from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES
 from dashboard.workspaces.kind import APP, WORKSPACE

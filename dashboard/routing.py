@@ -14,7 +14,7 @@ from dashboard.jobs.pages.job import JOB, JOBS_LIST
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.overview import OVERVIEW
-from dashboard.notifications.pages.notifications import NOTIFICATIONS
+from dashboard.notifications.page import NOTIFICATIONS
 from dashboard.platformhealth.page import PLATFORM_HEALTH
 from dashboard.queue.pages.queue import QUEUE
 from dashboard.shell.pages.live import LiveConsumer, LivePage

@@ -3,7 +3,7 @@
 A room below never imports the rooms that add to it: it offers a registry, and this module is the only one that knows both.
 """
 
-from grid.announcements import rules as maintenance
+from grid.announcements import maintenance
 from grid.clusters import reasons as cluster_reasons
 from grid.clusters.kind import ClusterKind
 from grid.core import reasons
@@ -18,7 +18,7 @@ from grid.models import Kind
 from grid.notifications import outbox
 from grid.projects import departures
 from grid.queue import gate
-from grid.sharing import reasons as sharing_reasons
+from grid.sharing import sharing
 from grid.starts import startups
 from grid.usage import usage
 from grid.usage.budgets import rules as budgets
@@ -44,9 +44,7 @@ def compose() -> None:
         execution_reasons,
         gate,
         maintenance,
-        queue_reasons,
-        project_reasons,
-        sharing_reasons,
+        sharing,
         shutdown_rules,
     ):
         reasons.register(words.SENTENCES)

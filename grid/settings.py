@@ -69,7 +69,7 @@ SECURE_SSL_REDIRECT = _https and SECURE_PROXY_SSL_HEADER is not None
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|freshz)$"]
 # Whether to be on browsers' preload lists is up to the owner of the registrable domain.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
-# The middleware of django-axes would replace our answer to a locked-out person (dashboard.accounts.forms.login).
+# The middleware of django-axes would replace our answer to a locked-out person (dashboard.accounts.forms).
 SILENCED_SYSTEM_CHECKS += ["axes.W002"]
 # A browser accepts a __Host- cookie only from this very host, by https: no sibling host can replace it.
 _cookie_prefix = "__Host-" if _https else ""
@@ -345,7 +345,7 @@ LOGGING = {
         "json": {"()": "grid.edge.logs.JsonFormatter"},
     },
     "filters": {
-        "verbosity": {"()": "grid.observability.verbosity.Verbosity"},
+        "verbosity": {"()": "grid.observability.logcontext.Verbosity"},
         "client faults": {"()": "grid.edge.logs.ClientFaults"},
         "database troubles": {"()": "grid.edge.logs.DatabaseTroubles"},
     },

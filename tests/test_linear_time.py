@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from django.core.validators import RegexValidator
 
-from dashboard.alerts.viewmodels.alerts import runbook_html
+from dashboard.alerts.viewmodel import runbook_html
 from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.logs.viewmodels.log_level import level_of
 from dashboard.logs.viewmodels.log_lines import parse_cursor
@@ -75,7 +75,7 @@ ENDS = ("", "\n\x1b!")
 
 # What reads a text by hand, or by several expressions. A function that is missing here is named by a test below.
 READERS: dict[str, Run] = {
-    "dashboard.alerts.viewmodels.alerts.runbook_html": runbook_html,
+    "dashboard.alerts.viewmodel.runbook_html": runbook_html,
     "dashboard.logs.viewmodels.ansi.ansi_html": ansi_html,
     "dashboard.logs.viewmodels.ansi.last_state": last_state,
     "dashboard.logs.viewmodels.ansi.plain": plain,

@@ -20,11 +20,10 @@ from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.jobs.job_records import jobs_of, read_job, read_run, runs_of
 from dashboard.nodes.records import admin_facts, environments_never_started, failed_on
-from dashboard.notifications.notification_channels import outward_channels_view
-from dashboard.notifications.records import latest_unread, mark_read, notifications, unread_count
-from dashboard.palette.palette import PaletteCaches, find
+from dashboard.notifications.records import latest_unread, mark_read, notifications, outward_channels_view, unread_count
+from dashboard.palette.views import PaletteCaches, find
 from dashboard.platformhealth.records import database_problems
-from dashboard.secrets.records import uses_of
+from dashboard.secrets.views import uses_of
 from dashboard.shell.access import Viewer, viewer_of
 from dashboard.tiers.tier_records import outgrown
 from dashboard.usage.size_records import last_runs
@@ -32,7 +31,7 @@ from dashboard.workspaces.workspace_records import executions_of, has_stopped, l
 from grid.audit.entries import write_entry
 from grid.audit.sealing import seal, unsealed_count, verify
 from grid.clusters import attached
-from grid.configuration import GLOBAL_QUEUE_LIMIT
+from grid.configuration.general import GLOBAL_QUEUE_LIMIT
 from grid.controller import retention
 from grid.environments import revisions
 from grid.executions import ledger

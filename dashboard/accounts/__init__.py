@@ -4,4 +4,4 @@ It owns the forms for passwords and invitations, the confirmation of an e-mail a
 Others may import `records` and the words of people and memberships; what a person may see is in `dashboard.shell.access`.
 """
 
-PUBLIC = ("records", "urls", "viewmodels.memberships", "views.account", "views.people")
+PUBLIC = ("records", "urls", "viewmodel", "views.account", "views.people")

@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from dashboard.accounts.viewmodels.people import PersonState, person_state
+from dashboard.accounts.viewmodel import PersonState, person_state
 from dashboard.shell.access import GROUPS, Role, assign_role, role_of, viewers_of
 from grid.accounts.sessions import SessionUser
 from grid.audit.entries import write_entry

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import timedelta
 
-from dashboard.accounts.viewmodels.memberships import ProjectWork, work_sentences
+from dashboard.accounts.viewmodel import ProjectWork, work_sentences
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.jobs.jobrows import waiting_runs
 from grid.models import Execution, Membership, Project, Schedule, State, User

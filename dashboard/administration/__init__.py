@@ -4,4 +4,4 @@ It owns the list, form, archive and undo pages, the base form and `EditedKind`. 
 with the form and with what it adds to the pages; it owns its tables and words.
 """
 
-PUBLIC = ("forms", "urls", "viewmodel", "views.administration", "views.edited_kinds")
+PUBLIC = ("forms", "urls", "viewmodel", "views")

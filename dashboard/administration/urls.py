@@ -4,28 +4,23 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from dashboard.administration.views import administration
-from dashboard.administration.views.edited_kinds import EditedKind
+from dashboard.administration import views
+from dashboard.administration.views import EditedKind
 from dashboard.shell.routes import path
 
 
 def catalogue(
     catalogue: EditedKind,
-    listing: Any = administration.catalogue_list,
-    editing: Any = administration.catalogue_edit,
-    archiving: Any = administration.catalogue_archive,
+    listing: Any = views.catalogue_list,
+    editing: Any = views.catalogue_edit,
+    archiving: Any = views.catalogue_archive,
 ) -> list[URLPattern]:
     """Return the URLs of one kind of object that admins edit; others than admins get something from `listing` and `editing` alone."""
     root, name, extra = catalogue.name, catalogue.singular, {"catalogue": catalogue}
     return [
         path(f"{root}/", listing, extra, name=root),
-        path(f"{root}/new/", administration.catalogue_edit, extra, name=f"{name}-new"),
+        path(f"{root}/new/", views.catalogue_edit, extra, name=f"{name}-new"),
         path(f"{root}/<name:id>/", editing, extra, name=name),
         path(f"{root}/<name:id>/archive/", archiving, extra, name=f"{name}-archive"),
-        path(
-            f"{root}/<name:id>/take-back/<int:entry_id>/",
-            administration.catalogue_revert,
-            extra,
-            name=f"{name}-revert",
-        ),
+        path(f"{root}/<name:id>/take-back/<int:entry_id>/", views.catalogue_revert, extra, name=f"{name}-revert"),
     ]

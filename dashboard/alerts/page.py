@@ -10,8 +10,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from dashboard.alerts.records import AlertsRead, critical_alerts, read_alerts
-from dashboard.alerts.viewmodels.alert_page import SilencesView, alert_fragments, critical_fragment
-from dashboard.alerts.viewmodels.alerts import AlertLine
+from dashboard.alerts.viewmodel import AlertLine, SilencesView, alert_fragments, critical_fragment
 from dashboard.shell.access import Viewer, may_observe, may_operate
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.periodic import Board

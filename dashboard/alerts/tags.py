@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.alerts.records import critical_alerts
-from dashboard.alerts.viewmodels.alert_page import critical_fragment
+from dashboard.alerts.viewmodel import critical_fragment
 from dashboard.shell.access import PERMISSIONS, Permission
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.tags.frame import role_in

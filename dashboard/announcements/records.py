@@ -6,8 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from grid.announcements.rules import coming_sentence, next_one
-from grid.announcements.store import announced
+from grid.announcements.maintenance import announced, coming_sentence, next_one
 from grid.audit import entries as audit
 from grid.models import Announcement, AnnouncementReader, AuditEntry, User
 

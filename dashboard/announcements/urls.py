@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.announcements import views as announcements
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("announcements/", announcements.announcements, name="announcements"),
     path("announcements/new/", announcements.announcement_edit, name="announcement-new"),
     path("announcements/hide/", announcements.announcement_hide, name="announcement-hide"),

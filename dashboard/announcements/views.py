@@ -1,7 +1,5 @@
 """Announcements: operators and admins write, edit and end them; everybody may hide one from their own pages."""
 
-from typing import Any
-
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.administration.viewmodel import history_lines
+from dashboard.administration.views import latest_changes
 from dashboard.announcements import records
 from dashboard.announcements.forms import AnnouncementForm
 from dashboard.announcements.viewmodel import announcement_rows
@@ -19,20 +17,19 @@ from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.views.preferences import back
 from grid.core.translation import gettext as _
-from grid.models import Announcement, AuditEntry, User
+from grid.models import Announcement, User
 
-_HISTORY_LENGTH, _MOST_LISTED = 50, 100
+_MOST_LISTED = 100
 
 
 @require_safe
 def announcements(request: HttpRequest) -> HttpResponse:
     """List the latest announcements, with what was done to them."""
     _refuse_others(request)
-    entries = AuditEntry.objects.filter(object_type="announcement")[:_HISTORY_LENGTH]
     labels = {name: str(field.label) for name, field in AnnouncementForm.base_fields.items()}
     context = {
         "rows": announcement_rows(Announcement.objects.all()[:_MOST_LISTED], timezone.now()),
-        "history": history_lines(entries, labels),
+        "history": latest_changes(labels, object_type="announcement"),
     }
     return render(request, "announcements/announcements.html", context)
 
@@ -50,8 +47,8 @@ def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
         if records.save(form.instance, actor):
             messages.success(request, _("The announcement is saved."))
         return redirect("announcements")
-    context: dict[str, Any] = {"form": form, "row": row}
-    return render(request, "announcements/announcement_edit.html", context, status=400 if form.errors else 200)
+    status = 400 if form.errors else 200
+    return render(request, "announcements/announcement_edit.html", {"form": form, "row": row}, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -15,38 +15,26 @@ from django.urls import reverse
 
 from dashboard.audit.viewmodel import AuditPosition, AuditView
 from dashboard.shell.access import AnyUser, may_administer
+from grid import models
 from grid.database.threads import planned_for_values
-from grid.models import (
-    Announcement,
-    AuditEntry,
-    Environment,
-    Execution,
-    HardwareTier,
-    Job,
-    KnowledgeEntry,
-    Project,
-    ProjectBudget,
-    User,
-    Workspace,
-)
 
 PER_PAGE = 50
 SEARCHED = 2000
 _PLAIN = "plain_"
 # By object type: the model and the name of its page.
 _PAGES: Mapping[str, tuple[type[Model], str]] = {
-    "project": (Project, "project"),
-    "projectbudget": (ProjectBudget, "project-budget"),
-    "execution": (Execution, "execution"),
-    "workspace": (Workspace, "workspace"),
-    "job": (Job, "job"),
-    "knowledgeentry": (KnowledgeEntry, "knowledge-entry"),
+    "project": (models.Project, "project"),
+    "projectbudget": (models.ProjectBudget, "project-budget"),
+    "execution": (models.Execution, "execution"),
+    "workspace": (models.Workspace, "workspace"),
+    "job": (models.Job, "job"),
+    "knowledgeentry": (models.KnowledgeEntry, "knowledge-entry"),
 }
 _ADMINS_PAGES: Mapping[str, tuple[type[Model], str]] = {
-    "hardwaretier": (HardwareTier, "tier"),
-    "environment": (Environment, "environment"),
-    "user": (User, "person"),
-    "announcement": (Announcement, "announcement"),
+    "hardwaretier": (models.HardwareTier, "tier"),
+    "environment": (models.Environment, "environment"),
+    "user": (models.User, "person"),
+    "announcement": (models.Announcement, "announcement"),
 }
 _ADMINS_LISTS = {"setting": "configuration", "login": "logins"}
 
@@ -56,7 +44,7 @@ class AuditPage:
     """A page of entries. `older` is where the next one begins, None at the end; `searched_to` is set when a filter has not looked at
     everything older."""
 
-    rows: list[AuditEntry]
+    rows: list[models.AuditEntry]
     older: AuditPosition | None = None
     searched_to: datetime | None = None
 
@@ -69,13 +57,13 @@ def read_audit(view: AuditView, *, at_most: int = PER_PAGE, searched: int = SEAR
     further = Q(*((f"{_PLAIN}{column}", value) for column, value in conditions[1:]))
     if view.text:
         further &= Q(object_name__icontains=view.text) | Q(object_id__icontains=view.text)
-    line = _between(AuditEntry.objects.filter(*map(Q, conditions[:1])), view).order_by("-at", "-id")
+    line = _between(models.AuditEntry.objects.filter(*map(Q, conditions[:1])), view).order_by("-at", "-id")
     rows, end = line, None
     if further:
         end = next((AuditPosition(*last) for last in line.values_list("at", "id")[searched - 1 : searched]), None)
         # By key, and by columns that no index has, so that nothing beyond the entries that are searched is read.
         plain = {f"{_PLAIN}{column}": Coalesce(column, Value("")) for column in columns}
-        entries = AuditEntry.objects.alias(**plain)
+        entries = models.AuditEntry.objects.alias(**plain)
         rows = entries.filter(further, pk__in=line.values("pk")[:searched]).order_by("-at", "-id")
     entries_and_next = list(rows[: at_most + 1])
     page = entries_and_next[:at_most]
@@ -84,7 +72,7 @@ def read_audit(view: AuditView, *, at_most: int = PER_PAGE, searched: int = SEAR
     return AuditPage(page, end, end.at if end is not None else None)
 
 
-def urls_of(entries: Iterable[AuditEntry], viewer: AnyUser) -> dict[int, str]:
+def urls_of(entries: Iterable[models.AuditEntry], viewer: AnyUser) -> dict[int, str]:
     """Return the pages of the entries' objects by the entries' ids: of those that exist, and that the viewer may open."""
     is_admin = may_administer(viewer)
     pages = {**_PAGES, **_ADMINS_PAGES} if is_admin else _PAGES
@@ -103,11 +91,11 @@ def urls_of(entries: Iterable[AuditEntry], viewer: AnyUser) -> dict[int, str]:
 
 
 def _existing(model: type[Model], ids: set[str]) -> set[str]:
-    keys: set[Any] = ids if model is not User else {int(id) for id in ids if id.isascii() and id.isdigit()}
+    keys: set[Any] = ids if model is not models.User else {int(id) for id in ids if id.isascii() and id.isdigit()}
     return {str(pk) for pk in model._default_manager.filter(pk__in=keys).order_by().values_list("pk", flat=True)}
 
 
-def _between(entries: "QuerySet[AuditEntry]", view: AuditView) -> "QuerySet[AuditEntry]":
+def _between(entries: "QuerySet[models.AuditEntry]", view: AuditView) -> "QuerySet[models.AuditEntry]":
     if view.first_moment is not None:
         entries = entries.filter(at__gte=view.first_moment)
     if view.end is not None:

@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.audit import views as audit_log
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("audit-log/", audit_log.audit_log, name="audit-log"),
     path("audit-log/export/", audit_log.audit_export, name="audit-export"),
 ]

@@ -15,7 +15,7 @@ from dashboard.accounts.views.people import HISTORY_LABELS as PEOPLE_LABELS
 from dashboard.announcements.forms import AnnouncementForm
 from dashboard.audit.records import read_audit, urls_of
 from dashboard.audit.viewmodel import KINDS, AuditView, audit_lines, audit_rows, sealing_sentence
-from dashboard.environments.edited import ENVIRONMENTS
+from dashboard.environments.views import ENVIRONMENTS
 from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
 from dashboard.shell.access import may_read_audit

@@ -1,7 +1,7 @@
 """The page of the central configuration: every key with its meaning, bounds, default and the value in force.
 
-It owns what a change would do at once, in words, before it is made (`setting_effects` reads, `viewmodels.consequences` says it). No
-other room imports it; the settings themselves are in `grid.configuration`.
+It owns what a change would do at once, in words, before it is made (`setting_effects`). No other room imports it;
+the settings themselves are in `grid.configuration`.
 """
 
 PUBLIC = ("urls",)

@@ -17,17 +17,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from dashboard.administration.viewmodel import history_lines
+from dashboard.administration.views import latest_changes
+from dashboard.configuration import viewmodel
 from dashboard.configuration.setting_effects import effects
-from dashboard.configuration.viewmodels.settings import (
-    SettingFilter,
-    Typed,
-    overtaken_sentence,
-    own_text,
-    review_lines,
-    saved_sentence,
-    setting_sections,
-)
 from dashboard.shell.access import admin_required, user_of
 from grid import configuration as centralconfig
 from grid.configuration import REGISTRY, ChangedMeanwhile
@@ -35,7 +27,6 @@ from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, ConfigRecord
 
-_HISTORY_LENGTH = 50
 _LONGEST_KEY = 200
 _LONGEST_TEXT = 100  # of a value; no valid one is as long
 
@@ -81,9 +72,9 @@ def configuration(request: HttpRequest) -> HttpResponse:
     if not changes:
         messages.info(request, _("Nothing was changed."))
     elif request.POST.get("do") == "save":
-        messages.success(request, saved_sentence(changes))
+        messages.success(request, viewmodel.saved_sentence(changes))
     else:
-        lines = review_lines(changes, effects(changes, now=timezone.now()))
+        lines = viewmodel.review_lines(changes, effects(changes, now=timezone.now()))
         base = msgspec.json.encode(submitted.typed_over()).decode()
         context = {"lines": lines, "base": base, "here": request.get_full_path()}
         return render(request, "configuration/configuration_review.html", context)
@@ -94,7 +85,7 @@ def _submitted(posted: QueryDict) -> SubmittedSettings:
     """Read the form. Raise SuspiciousOperation for what no page of ours sends."""
     try:
         base = msgspec.json.decode(posted.get("base", ""), type=dict[str, str])
-        shown = {key: own_text(setting, base) for key, setting in REGISTRY.items()}
+        shown = {key: viewmodel.own_text(setting, base) for key, setting in REGISTRY.items()}
     except (ValueError, msgspec.DecodeError, RecursionError):
         raise SuspiciousOperation(_("The form is not one of this page.")) from None
 
@@ -116,7 +107,7 @@ def _overtaken(keys: Collection[str]) -> dict[str, tuple[str, ...]]:
     for key in keys:
         entry = AuditEntry.objects.filter(object_type="setting", object_id=key).first()
         who, at = (entry.actor_name, entry.at) if entry else ("", None)
-        sentences[key] = (overtaken_sentence(REGISTRY[key], values[key], who, at),)
+        sentences[key] = (viewmodel.overtaken_sentence(REGISTRY[key], values[key], who, at),)
     return sentences
 
 
@@ -131,10 +122,9 @@ def _page(
     records = {record.key: record for record in ConfigRecord.objects.filter(namespace=centralconfig.NAMESPACE)}
     stored = {key: record.value for key, record in records.items()}
     untouched = {key: value for key, value in stored.items() if key in REGISTRY and key not in submitted.texts}
-    shown = SettingFilter(request.GET.get("q", "")[:_LONGEST_TEXT], "changed" in request.GET)
-    typed = Typed(submitted.texts, errors)
-    sections = setting_sections(REGISTRY.values(), centralconfig.values_with(stored), records, typed, shown)
-    entries = AuditEntry.objects.filter(object_type="setting")[:_HISTORY_LENGTH]
+    shown = viewmodel.SettingFilter(request.GET.get("q", "")[:_LONGEST_TEXT], "changed" in request.GET)
+    typed = viewmodel.Typed(submitted.texts, errors)
+    sections = viewmodel.setting_sections(REGISTRY.values(), centralconfig.values_with(stored), records, typed, shown)
     context = {
         "sections": sections,
         "filter": shown,
@@ -147,6 +137,6 @@ def _page(
         ),
         "keys": list(REGISTRY),
         "here": request.get_full_path(),
-        "history": history_lines(entries, {"value": ""}),
+        "history": latest_changes({"value": ""}, object_type="setting"),
     }
     return render(request, "configuration/configuration.html", context, status=status)

@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.demonstration import views as demonstration
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("demonstration/", demonstration.demonstration, name="demonstration"),
     path("demonstration/size/", demonstration.demonstration_size, name="demonstration-size"),
     path("demonstration/failure/", demonstration.demonstration_failure, name="demonstration-failure"),

@@ -6,14 +6,13 @@ from typing import Any
 from django import forms
 
 from dashboard.administration.forms import ID_HELP, CatalogueForm
+from dashboard.secrets.forms import ONE_LINE
 from dashboard.shell.forms.fields import FrameworksField, LinesField, PairsField, Section
-from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.environments.revisions import LONGEST_TEXT
 from grid.models import Environment
 from grid.models.fields import validate_image
 
-_ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 IMAGE, BUILT = "image", "built"
 
 
@@ -31,7 +30,7 @@ class RevisionForm(forms.Form):
         required=False,
         max_length=255,
         validators=[validate_image],
-        widget=forms.TextInput(attrs={**_ONE_LINE, "class": "mono"}),
+        widget=forms.TextInput(attrs={**ONE_LINE, "class": "mono"}),
         help_text=_("For an image: its name with tag or digest, such as registry.example.com/lab:4."),
     )
     base = forms.TypedChoiceField(label=_("On top of"), coerce=int, required=False)
@@ -39,7 +38,7 @@ class RevisionForm(forms.Form):
         label=_("Requirements"),
         required=False,
         max_length=LONGEST_TEXT,
-        widget=forms.Textarea(attrs={**_ONE_LINE, "rows": 6, "class": "mono"}),
+        widget=forms.Textarea(attrs={**ONE_LINE, "rows": 6, "class": "mono"}),
         help_text=_(
             "For requirements: Python packages, one a line, such as polars==1.9.0. No options, files or addresses."
         ),
@@ -60,10 +59,6 @@ class RevisionForm(forms.Form):
     @property
     def is_built(self) -> bool:
         return bool(self.cleaned_data["what"] == BUILT)
-
-    def add_problems(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:
-            self.add_error(problem.path if problem.path in self.fields else None, problem.message)
 
 
 class DeprecationForm(forms.Form):

@@ -1,13 +1,11 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.administration.urls import catalogue
 from dashboard.environments import views as revisions
-from dashboard.environments.edited import ENVIRONMENTS
+from dashboard.environments.views import ENVIRONMENTS
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     *catalogue(ENVIRONMENTS),
     path("environments/<name:id>/revisions/", revisions.revision_list, name="environment-revisions"),
     path("environments/<name:id>/revisions/new/", revisions.revision_new, name="environment-revision-new"),

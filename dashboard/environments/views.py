@@ -1,5 +1,6 @@
-"""The revisions of an environment, for admins: the list, one with the log of its build, a new one, and deprecating one."""
+"""Environments as admins edit them, and their revisions: the list, one with the log of its build, a new one, and deprecating one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -10,21 +11,25 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.environments.forms import BUILT, IMAGE, DeprecationForm, RevisionForm
-from dashboard.environments.records import bases_of, lines_of, revisions_of
-from dashboard.environments.viewmodels.revisions import deprecation_sentences, revision_line
+from dashboard.administration.views import EditedKind, Pools
+from dashboard.environments.forms import BUILT, IMAGE, DeprecationForm, EnvironmentForm, RevisionForm
+from dashboard.environments.viewmodel import ImageFacts, RevisionLine, deprecation_sentences, revision_line
 from dashboard.logs.viewmodels.log import LogQuery, LogView
-from dashboard.logs.viewmodels.log_lines import cursor_before, parse_cursor
-from dashboard.logs.views.log_reading import kept_lines, read_rows
+from dashboard.logs.viewmodels.log_lines import cursor_before, cursor_text, parse_cursor
+from dashboard.logs.views.logs import kept_lines, read_rows
+from dashboard.platformhealth.records import framework_lines_of
+from dashboard.secrets.views import add_problems
 from dashboard.shell.access import admin_required
 from grid.audit import entries as audit
 from grid.core.errors import GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodeimages import on_nodes
 from grid.environments import revisions as rules
 from grid.environments.jobbuilder import build_repository, build_settings
 from grid.environments.revisionbuilds import NO_BUILDER
-from grid.kube.objects import Node
+from grid.environments.revisions import RevisionUses, uses_of
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User
+from grid.queue.wait_estimate.reading import recent_pace, usual_pull
 from grid.runtime import Runtime, get_runtime
 
 
@@ -32,7 +37,8 @@ from grid.runtime import Runtime, get_runtime
 @admin_required
 def revision_list(request: HttpRequest, id: str) -> HttpResponse:
     environment = get_object_or_404(Environment, pk=id)
-    context = {"environment": environment, "revisions": revisions_of(environment, _nodes())}
+    newest = environment.revisions.select_related("base").defer("log", "base__log")[:_SHOWN]
+    context = {"environment": environment, "revisions": lines_of(environment, list(newest))}
     return render(request, "environments/revisions.html", context)
 
 
@@ -48,13 +54,12 @@ async def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
     view = await _log(request, stored) if stored.base else None
     if request.GET.get("part") == "rows":
         return await sync_to_async(render)(request, "logs/fragments/log_rows.html", {"log": view or LogView()})
-    answer: HttpResponse = await sync_to_async(_revision_page)(request, stored, view)
-    return answer
+    return await sync_to_async(_revision_page)(request, stored, view)
 
 
 def _revision_page(request: HttpRequest, stored: EnvironmentRevision, view: LogView | None) -> HttpResponse:
     environment = stored.environment
-    (line,) = lines_of(environment, [stored], _nodes())
+    (line,) = lines_of(environment, [stored])
     context = {"environment": environment, "line": line, "digest": stored.digest, "log": view}
     return render(request, "environments/revision.html", context)
 
@@ -63,8 +68,7 @@ def _revision_page(request: HttpRequest, stored: EnvironmentRevision, view: LogV
 @admin_required
 async def revision_new(request: HttpRequest, id: str) -> HttpResponse:
     is_built_here = await builds_images(get_runtime())
-    answer: HttpResponse = await sync_to_async(_new)(request, id, is_built_here)
-    return answer
+    return await sync_to_async(_new)(request, id, is_built_here)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -82,19 +86,14 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
             messages.error(request, refused.sentences)
         else:
             _record(request, environment, before)
-            messages.success(
-                request, _("Revision {number} of {environment} is deprecated.", number=number, environment=environment)
-            )
+            deprecated = _("Revision {number} of {environment} is deprecated.")
+            messages.success(request, deprecated.format(number=number, environment=environment))
         return redirect("environment-revisions", id)
     uses = rules.uses_of(id).get(number, rules.RevisionUses())
     line = revision_line(stored, current=environment.current_revision, uses=uses)
     states = environment.revisions.exclude(number=number).values_list("number", "state")
-    context = {
-        "environment": environment,
-        "line": line,
-        "form": form,
-        "sentences": deprecation_sentences(uses, rules.current_number(states)),
-    }
+    sentences = deprecation_sentences(uses, rules.current_number(states))
+    context = {"environment": environment, "line": line, "form": form, "sentences": sentences}
     return render(request, "environments/revision_deprecate.html", context, status=422 if form.errors else 200)
 
 
@@ -111,27 +110,21 @@ async def builds_images(runtime: Runtime) -> bool:
     return True
 
 
-def _nodes() -> list[Node]:
-    return list(get_runtime().nodes.values())
-
-
 def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:
     environment = get_object_or_404(Environment, pk=id)
     data = request.POST if request.method == "POST" else None
-    form = RevisionForm(data, bases=bases_of(environment), initial=_initial(request, environment))
+    ready = environment.revisions.filter(state=EnvironmentRevision.State.READY).defer("log")[:_SHOWN]
+    bases = [(row.number, _("Revision {n}: {image}", n=row.number, image=row.image)[:120]) for row in ready]
+    form = RevisionForm(data, bases=bases, initial=_initial(request, environment))
     if form.is_bound and form.is_valid():
         before = audit.snapshot(environment)
         try:
             made = _made(form, request, environment, is_built_here)
         except Rejected as refused:
-            form.add_problems(refused.problems)
+            add_problems(form, refused)
         else:
             _record(request, environment, before)
-            sentence = _("Revision {number} of {environment} is the current one.")
-            if form.is_built:
-                sentence = _(
-                    "Revision {number} of {environment} is being built; launches take it as soon as it is ready."
-                )
+            sentence = _BEING_BUILT if form.is_built else _("Revision {number} of {environment} is the current one.")
             messages.success(request, sentence.format(number=made.number, environment=environment))
             return redirect("environment-revision", id, made.number)
     context = {"environment": environment, "form": form, "no_builder": "" if is_built_here else NO_BUILDER}
@@ -147,9 +140,8 @@ def _made(
         return rules.make_image(environment.pk, data["image"], **about)
     if not is_built_here:
         raise Rejected([Problem("requirements", NO_BUILDER, "no_builder")])
-    return rules.make_built(
-        environment.pk, data["base"] or 0, data["requirements"], repository=build_repository(), **about
-    )
+    about["repository"] = build_repository()
+    return rules.make_built(environment.pk, data["base"] or 0, data["requirements"], **about)
 
 
 def _initial(request: HttpRequest, environment: Environment) -> dict[str, Any]:
@@ -189,8 +181,46 @@ async def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
         scope=_("The end of the build’s log, at most 64 KiB."),
         rows=rows,
         problem=problem,
-        before=cursor_before(kept.lines, parse_cursor(asked.before)) if kept.has_earlier else {},
+        before=cursor_text(cursor_before(kept.lines, parse_cursor(asked.before))) if kept.has_earlier else "",
         why_empty=_("It has not begun yet.")
         if is_building
         else _("The build wrote nothing, or ended before logs were kept."),
     )
+
+
+class _Environments(EditedKind):
+    __slots__ = ()
+
+    def edit_context(self, form: Any, instance: Any, pools: Pools | None) -> dict[str, Any]:
+        return {"framework_lines": framework_lines_of(instance)}
+
+
+ENVIRONMENTS = _Environments(
+    "environments",
+    "environment",
+    _("Environments"),
+    Environment,
+    EnvironmentForm,
+    _("The images and commands that run."),
+    _("New environment"),
+    _("Archive the environment {name}?"),
+    is_frozen_at_launch=True,
+)
+
+
+_SHOWN = 200
+_BEING_BUILT = _("Revision {number} of {environment} is being built; launches take it as soon as it is ready.")
+
+
+def lines_of(environment: Environment, rows: Sequence[EnvironmentRevision]) -> list[RevisionLine]:
+    """Return the revisions in words, each with who uses it and what nodes report of its image."""
+    uses = uses_of(environment.pk)
+    current = environment.current_revision
+    images = {row.image for row in rows} | {row.base.image for row in rows if row.base}
+    seen, pace = on_nodes(images, list(get_runtime().nodes.values())), usual_pull(1, recent_pace())
+    lines = []
+    for row in rows:
+        facts = ImageFacts(seen[row.image], seen[row.base.image].size if row.base else None, pace)
+        used = uses.get(row.number, RevisionUses())
+        lines.append(revision_line(row, current=current, uses=used, image=facts))
+    return lines

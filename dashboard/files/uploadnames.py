@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
-from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.http import HttpRequest, QueryDict
 from django.http.multipartparser import MultiPartParser
 from django.utils.datastructures import ImmutableList, MultiValueDict
 from django.utils.decorators import sync_and_async_middleware
@@ -29,15 +29,13 @@ class ExactNamesParser(MultiPartParser):
 def exact_names(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Have the files of an upload into a project keep their names."""
 
-    async def later(request: HttpRequest) -> HttpResponseBase:
+    async def later(request: HttpRequest) -> Any:
         _keep_names(request)
-        response: HttpResponseBase = await get_response(request)
-        return response
+        return await get_response(request)
 
-    def now(request: HttpRequest) -> HttpResponseBase:
+    def now(request: HttpRequest) -> Any:
         _keep_names(request)
-        response: HttpResponseBase = get_response(request)
-        return response
+        return get_response(request)
 
     return later if iscoroutinefunction(get_response) else now
 

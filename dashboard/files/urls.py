@@ -1,15 +1,13 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
-from dashboard.files.views import changing_files, files, remotes, uploading
+from dashboard.files.views import changing_files, files, remotes
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("projects/<name:id>/files/", files.project_files, name="project-files"),
     path("projects/<name:id>/files/history/", files.project_history, name="project-history"),
     path("projects/<name:id>/files/download/", files.project_file, name="project-file"),
-    path("projects/<name:id>/files/upload/", uploading.project_upload, name="project-upload"),
+    path("projects/<name:id>/files/upload/", changing_files.project_upload, name="project-upload"),
     path("projects/<name:id>/files/delete/", changing_files.project_file_delete, name="project-file-delete"),
     path("projects/<name:id>/files/move/", changing_files.project_file_move, name="project-file-move"),
     path("projects/<name:id>/files/push-again/", files.project_push_again, name="project-push-again"),

@@ -18,7 +18,7 @@ from dashboard.shell.views.preferences import back, keep_cookie
 from dashboard.usage.usage_records import read_usage
 from dashboard.usage.viewmodels.usage import last_months, total_of
 from grid.models import User
-from grid.sharing.portsharing import ports_shared_with
+from grid.sharing.sharing import ports_shared_with
 
 _STEPS_COOKIE = "first-steps-"
 

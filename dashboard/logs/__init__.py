@@ -1,7 +1,7 @@
 """Logs on pages: an execution's lines with what is known about them, the knowledge base, and verbose logs of our own processes.
 
 It owns escaping and colouring lines (`viewmodels.ansi`), paging through a log, and the form of a knowledge entry. Others import the
-log's view-models and `views.log_reading`.
+log's view-models and `views.logs`.
 """
 
 PUBLIC = (
@@ -11,8 +11,6 @@ PUBLIC = (
     "viewmodels.knowledge",
     "viewmodels.log",
     "viewmodels.log_lines",
-    "viewmodels.shown_findings",
     "views.knowledge",
-    "views.log_reading",
     "views.logs",
 )

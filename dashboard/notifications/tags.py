@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.notifications.records import unread_count
-from dashboard.notifications.viewmodels.notifications import bell_fragments
+from dashboard.notifications.viewmodel import bell_fragments
 from dashboard.shell.fragments import render_fragment
 
 register = template.Library()

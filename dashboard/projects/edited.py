@@ -1,19 +1,27 @@
 """Projects as admins edit them: with their people, whose roles a change may take away."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import Prefetch
 
 from dashboard.accounts.records import losses
-from dashboard.administration.views.edited_kinds import EditedKind
+from dashboard.administration.views import EditedKind
 from dashboard.projects.forms import ProjectForm
-from dashboard.projects.viewmodel import PeopleWords, people_words
 from dashboard.shell.viewmodels.format import either
-from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Membership, Project, User
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleWords:
+    """The members of a project: its owner, and all others in one text."""
+
+    owner: str
+    others: str
+
 
 # The roles of a project's members by their field names in an audit entry.
 _ROLES = {
@@ -86,3 +94,13 @@ PROJECTS = _Projects(
     related=(Prefetch("memberships", Membership.objects.select_related("user")),),
     roles=frozenset(_ROLES),
 )
+
+
+def people_words(members: Iterable[tuple[str, str]]) -> PeopleWords:
+    """Return the members in words from their names and roles; viewers come last and are marked as such."""
+    by_role: dict[str, list[str]] = {"owner": [], "contributor": [], "viewer": []}
+    for name, role in members:
+        by_role[role].append(name)
+    viewers = [_("{name} (viewer)", name=name) for name in sorted(by_role["viewer"])]
+    others = [*sorted(by_role["contributor"]), *viewers]
+    return PeopleWords("".join(by_role["owner"]), ", ".join(others) or _("nobody else"))

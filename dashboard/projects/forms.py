@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from dashboard.administration.forms import ID_HELP, CatalogueForm
-from dashboard.files.forms.projectfiles import ProjectFilesMixin
+from dashboard.files.forms import ProjectFilesMixin
 from dashboard.shell.forms.fields import RowsField, Section
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS, LIMIT_UNITS, PROJECT_LIMIT_HELP
 from grid.core.translation import gettext as _

@@ -1,13 +1,11 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.administration.urls import catalogue
 from dashboard.projects import views as projects
 from dashboard.projects.edited import PROJECTS
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     *catalogue(PROJECTS, projects.projects, projects.project),
     path("projects/<name:id>/members/", projects.project_member, name="project-member"),
 ]

@@ -13,10 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.records import grace, work_in
-from dashboard.accounts.viewmodels.memberships import member_sentences
-from dashboard.administration.viewmodel import history_lines
-from dashboard.administration.views.administration import catalogue_edit, catalogue_list
-from dashboard.administration.views.edited_kinds import EditedKind
+from dashboard.accounts.viewmodel import member_sentences
+from dashboard.administration.views import EditedKind, catalogue_edit, catalogue_list, latest_changes
 from dashboard.projects.forms import MemberForm, OwnProjectForm
 from dashboard.shell.access import (
     may_administer,
@@ -33,7 +31,6 @@ from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.models import AuditEntry, Membership, Project, User
 
-_HISTORY_LENGTH = 50
 _RANK = {role: rank for rank, role in enumerate(("owner", "contributor", "viewer"))}
 HISTORY_LABELS = {
     "name": _("Name"),
@@ -51,16 +48,14 @@ HISTORY_LABELS = {
 async def projects(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
     """Show an admin all projects, everybody else the own ones."""
     if await sync_to_async(may_administer)(request.user):
-        answer: HttpResponse = await catalogue_list(request, catalogue)
-        return answer
+        return await catalogue_list(request, catalogue)
     return await sync_to_async(_own_list)(request)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def project(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponse:
     if await sync_to_async(may_administer)(request.user):
-        answer: HttpResponse = await catalogue_edit(request, catalogue, id)
-        return answer
+        return await catalogue_edit(request, catalogue, id)
     return await sync_to_async(_own_project)(request, id)
 
 
@@ -83,7 +78,10 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
         if request.method != "POST" or (is_change and "confirmed" not in request.POST):
             return render(request, "shell/question.html", {"question": _question(project, user, member, role)})
         sentence = _said(user, member, role)
-        _set_role(project, user, member, role)
+        if role:
+            project.memberships.update_or_create(user=user, defaults={"role": role})
+        else:
+            project.memberships.filter(user=user).delete()
         audit.record(actor=user_of(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
     messages.success(request, sentence)
     return redirect("project", id)
@@ -91,10 +89,7 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
 
 def _own_list(request: HttpRequest) -> HttpResponse:
     memberships = Membership.objects.filter(user=user_of(request)).select_related("project")
-    shown = sorted(
-        memberships,
-        key=lambda membership: (membership.project.is_archived, _RANK[membership.role], membership.project.name),
-    )
+    shown = sorted(memberships, key=lambda own: (own.project.is_archived, _RANK[own.role], own.project.name))
     return render(request, "projects/projects.html", {"memberships": shown})
 
 
@@ -114,7 +109,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
             project = _seen(request, id)
     may_manage = may_manage_project(request.user, _roles(project))
     members = project.memberships.select_related("user").order_by("user__username")
-    entries = AuditEntry.objects.filter(object_type="project", object_id=id)[:_HISTORY_LENGTH] if may_manage else ()
+    history = latest_changes(HISTORY_LABELS, object_type="project", object_id=id) if may_manage else []
     context: dict[str, Any] = {
         "project": project,
         "title": Project.objects.get(pk=id).name,  # the form's instance has the typed one
@@ -126,15 +121,15 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
         "grace": duration(grace()),
-        "history": history_lines(entries, HISTORY_LABELS),
+        "history": history,
     }
     return render(request, "projects/project.html", context, status=400 if form is not None else 200)
 
 
-_ANSWERS = {
-    Membership.Role.CONTRIBUTOR.value: _("Make contributor"),
-    Membership.Role.VIEWER.value: _("Make viewer"),
-    "": _("Remove"),
+_ASKED = {
+    Membership.Role.CONTRIBUTOR.value: (_("Make {subject} a contributor"), _("Make contributor")),
+    Membership.Role.VIEWER.value: (_("Make {subject} a viewer"), _("Make viewer")),
+    "": (_("Remove {subject} from {project}"), _("Remove")),
 }
 
 
@@ -148,35 +143,18 @@ def _question(project: Project, user: User, member: Membership | None, role: str
         grace=grace(),
         sees_all=may_observe(user),
     )
+    title, answer = _ASKED[role]
     return Confirmation(
-        _title(project, role),
+        title.format(subject="{subject}", project=project),
         username,
         sentences,
         action_url=reverse("project-member", args=[project.pk]),
-        answer=_ANSWERS[role],
+        answer=answer,
         keep=_("Change nothing"),
         keep_url=reverse("project", args=[project.pk]),
         fields=(("username", username), ("role", role or "remove"), ("confirmed", "on")),
         is_danger=role != Membership.Role.CONTRIBUTOR,
     )
-
-
-def _title(project: Project, role: str) -> str:
-    if not role:
-        return _("Remove {subject} from {project}", subject="{subject}", project=project)
-    if role == Membership.Role.CONTRIBUTOR:
-        return _("Make {subject} a contributor")
-    return _("Make {subject} a viewer")
-
-
-def _set_role(project: Project, user: User, member: Membership | None, role: str) -> None:
-    if not role:
-        project.memberships.filter(user=user).delete()
-    elif member is None:
-        project.memberships.create(user=user, role=role)
-    else:
-        member.role = role
-        member.save(update_fields=["role"])
 
 
 def _said(user: User, before: Membership | None, role: str) -> str:

@@ -9,7 +9,7 @@ from grid.core.translation import gettext as _
 from grid.models import Project
 from grid.secrets.storedsecrets import MAXIMUM_BYTES
 
-_ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
+ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 _FILE_NEEDED = _("This file is not text. Encode it first, for example with base64, and let your program decode it.")
 
 
@@ -24,14 +24,14 @@ class SecretForm(forms.Form):
     """A name with a value. `projects` are those of which one may be chosen for a person's own secret; None for a project's secret."""
 
     name = forms.CharField(
-        label=_("Name"), max_length=100, widget=forms.TextInput(attrs={**_ONE_LINE, "placeholder": "DB_PASSWORD"})
+        label=_("Name"), max_length=100, widget=forms.TextInput(attrs={**ONE_LINE, "placeholder": "DB_PASSWORD"})
     )
     is_file = forms.BooleanField(label=_("Mount it as a file instead of setting a variable"), required=False)
     value = forms.CharField(
         label=_("Value"),
         required=False,
         strip=False,
-        widget=UnshownTextarea(attrs={**_ONE_LINE, "rows": 3, "class": "mono"}),
+        widget=UnshownTextarea(attrs={**ONE_LINE, "rows": 3, "class": "mono"}),
         help_text=_("At most 16 KiB. It is stored encrypted, and no page shows it again."),
     )
     file = forms.FileField(label=_("Or choose a file with the value"), required=False, allow_empty_file=True)

@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.secrets import views as secrets
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("projects/<name:id>/secrets/", secrets.project_secrets, name="project-secrets"),
     path(
         "projects/<name:id>/secrets/<int:secret>/delete/", secrets.project_secret_delete, name="project-secret-delete"

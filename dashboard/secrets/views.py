@@ -5,6 +5,7 @@ A project's secrets are set and deleted by its owner and contributors, who could
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,14 +16,16 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from dashboard.secrets.forms import SecretForm
-from dashboard.secrets.records import uses_of
-from dashboard.secrets.viewmodel import deletion_sentences
+from dashboard.secrets.viewmodel import SecretUses, deletion_sentences
 from dashboard.shell.access import may_administer, may_contribute, may_see_project, user_of
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.executions.launchrequest import projects_for
-from grid.models import Project, StoredSecret, User
+from grid.executions.progress import CREATED
+from grid.jobs.jobrows import waiting_runs
+from grid.models import Execution, Project, Schedule, State, StoredSecret, User
+from grid.models.execution import object_name_of
 from grid.secrets import storedsecrets
 
 
@@ -68,8 +71,7 @@ def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project:
     try:
         secret = storedsecrets.put(by=user_of(request), owner=owner, project=project, now=timezone.now(), **typed)
     except Rejected as refused:
-        for problem in refused.problems:
-            form.add_error(problem.path if problem.path in form.fields else None, problem.message)
+        add_problems(form, refused)
         return False
     messages.success(request, _("{name} is stored. New launches get it.", name=secret.name))
     return True
@@ -98,13 +100,43 @@ def _page(request: HttpRequest, form: SecretForm, context: dict[str, Any]) -> Ht
     return render(request, "secrets/secrets.html", {"form": form, **context}, status=status)
 
 
-def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:
-    """Return the project, and whether the user may set its secrets. Raise Http404 for strangers, PermissionDenied for who only looks."""
+def add_problems(form: forms.Form, refused: Rejected) -> None:
+    """Show each problem at its field, or above the form where it has none."""
+    for problem in refused.problems:
+        form.add_error(problem.path if problem.path in form.fields else None, problem.message)
+
+
+def seen_project(request: HttpRequest, id: str) -> tuple[Project, dict[int, str]]:
+    """Return the project and the roles in it by user id. Raise Http404 for who may not know that it exists."""
     project = Project.objects.filter(pk=id).first()
     roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
     if project is None or not may_see_project(request.user, roles):
         raise Http404
+    return project, roles
+
+
+def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:
+    """Return the project, and whether the user may set its secrets. Raise Http404 for strangers, PermissionDenied for who only looks."""
+    project, roles = seen_project(request, id)
     may_set = may_contribute(request.user, roles)
     if not may_set and not may_administer(request.user):
         raise PermissionDenied(_("Only the project's owner and contributors see which secrets it has."))
     return project, may_set
+
+
+def uses_of(secret: StoredSecret) -> SecretUses:
+    """Return the uses of a secret: executions name those they were launched with, runs and schedules get what applies to each launch."""
+    holders = {"owner": secret.owner_id, "project": secret.project_id}
+    scope: dict[str, Any] = {name: holder for name, holder in holders.items() if holder is not None}
+    active = Execution.objects.unsettled().filter(ended_at__isnull=True, **scope).order_by("requested_at", "pk")
+    queued: list[str] = []
+    running: list[str] = []
+    columns = ("pk", "kind", "title", "state", "reason", "spec__secrets")
+    for id, kind, title, state, reason, secrets in active.values_list(*columns):
+        if any(launched["id"] == secret.pk for launched in secrets or ()):
+            # The values are read when its objects are created.
+            needs_it = state == State.QUEUED or (state == State.DEPLOYING and reason != CREATED)
+            (queued if needs_it else running).append(title or object_name_of(kind, id))
+    of_jobs = {f"job__{name}": of for name, of in scope.items()}
+    schedules = Schedule.objects.filter(next_at__isnull=False, job__deleted_at__isnull=True, **of_jobs)
+    return SecretUses(queued, running, schedules.count(), waiting_runs().filter(**of_jobs).count())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dashboard.shell.viewmodels.charts import Sparkline, sparkline
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words
-from grid.servicelevels import LevelStatus
+from grid.servicelevels.levels import LevelStatus
 
 # The page of ours that says more, by level: the name of its URL, and its title.
 _MORE = {
@@ -15,6 +15,10 @@ _MORE = {
     "queue-length": ("queue", _("Queue")),
     "failure-rate": ("overview", _("Overview")),
 }
+_NO_PROMETHEUS = _("Needs Prometheus, which is not connected: set GRID_PROMETHEUS_URL.")
+_NO_METRICS = _(
+    "Prometheus has no metrics of it: check that it scrapes the web processes, the proxies and the controllers."
+)
 _LITTLE = 0.25  # of a budget
 _CHART_WIDTH = 300
 
@@ -56,7 +60,7 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
         severity="neutral",
         state=_("Not measured"),
         days=target.window_days,
-        advice=_not_known(has_prometheus),
+        advice=_NO_METRICS if has_prometheus else _NO_PROMETHEUS,
         more=more,
         more_title=more_title,
     )
@@ -68,6 +72,7 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
         none = _("No {counted} in the last {window_days} days.", counted=level.counted, window_days=target.window_days)
         return replace(card, state=_("Nothing to measure"), advice=none)
     severity, state, advice = _state(status, status.left)
+    left = _("{left} left") if status.left >= 0 else _("overspent by {left}")
     numbers = {"bad": round(status.bad), "total": round(status.total)}
     return replace(
         card,
@@ -76,21 +81,11 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
         advice=advice,
         attained=_percent(status.attained),
         counted=_("{bad:,} of {total:,} {counted} broke the promise", counted=level.counted, **numbers),
-        left=_("{left} left", left=_percent(status.left))
-        if status.left >= 0
-        else _("overspent by {share}", share=_percent(-status.left)),
+        left=left.format(left=_percent(abs(status.left))),
         share=round(100 * min(1.0, max(0.0, status.left))),
         meter=severity,
         chart=_chart(status),
     )
-
-
-def _not_known(has_prometheus: bool) -> str:
-    if has_prometheus:
-        return _(
-            "Prometheus has no metrics of it: check that it scrapes the web processes, the proxies and the controllers."
-        )
-    return _("Needs Prometheus, which is not connected: set GRID_PROMETHEUS_URL.")
 
 
 def _state(status: LevelStatus, left: float) -> tuple[str, str, str]:

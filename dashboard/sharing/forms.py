@@ -7,7 +7,7 @@ from django import forms
 
 from grid.core.translation import gettext as _
 from grid.models import User
-from grid.sharing.portsharing import HIGHEST, LOWEST, port_problem
+from grid.sharing.sharing import HIGHEST, LOWEST, port_problem
 
 _PERIODS = [
     (0, _("until the workspace stops")),

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from dashboard.administration.views.edited_kinds import EditedKind, Pools
+from dashboard.administration.views import EditedKind, Pools
 from dashboard.shell.access import admin_required
 from dashboard.tiers.forms.tier import TierForm
 from dashboard.tiers.tier_records import check, compared_tier, known_shapes, outgrown, tier_checks, warm_hours_words

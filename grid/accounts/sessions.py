@@ -79,8 +79,7 @@ class SessionStore(SessionBase):
             self._session_key = None
             return {}
         self.seen_at = row.seen_at
-        data: dict[str, Any] = self.decode(row.session_data)
-        return data
+        return self.decode(row.session_data)
 
     def exists(self, session_key: str) -> bool:
         return Session.objects.filter(pk=stored_key(session_key)).exists()
@@ -169,7 +168,7 @@ def valid_users(session_keys: Collection[str]) -> dict[str, SessionUser]:
     return {
         key: SessionUser(user_id, username, is_superuser)
         for key, auth_hash, password, user_id, username, is_superuser in columns
-        if user_id is not None and _is_of_password(auth_hash, password)
+        if user_id is not None and any(constant_time_compare(auth_hash, valid) for valid in _auth_hashes(password))
     }
 
 
@@ -217,10 +216,6 @@ def purge(now: datetime, at_most: int | None = None) -> int:
         ended = Session.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:at_most]))
     deleted, _ = ended.delete()
     return deleted
-
-
-def _is_of_password(auth_hash: str, password: str) -> bool:
-    return any(constant_time_compare(auth_hash, valid) for valid in _auth_hashes(password))
 
 
 @lru_cache(maxsize=4096)  # those of all open pages are asked for each second

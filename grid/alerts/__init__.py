@@ -3,4 +3,4 @@
 Our own alert rules are in `grid.servicelevels`.
 """
 
-PUBLIC = ("alert_notifier", "alertmanager", "silence_sync", "silences", "webhook")
+PUBLIC = ("alert_notifier", "silence_sync", "silences", "webhook")

@@ -6,20 +6,30 @@ Alertmanager tells nobody of the end of an alert while it is silenced. So it is 
 for long enough for Prometheus to repeat it, is over.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Annotated, TypeVar
 
+import aiohttp
+import msgspec
 from django.conf import settings
 from django.db.models import Q
 
-from grid.alerts.alertmanager import AlertmanagerGone, AlertmanagerRefused, KnownSilence
+from grid.core.errors import GridError
+from grid.core.translation import gettext as _
+from grid.core.wording import one_line
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.models import Alert, AlertSilence
 
 logger = logging.getLogger(__name__)
+
+
+SECONDS = 10.0  # for one request
+MOST_BYTES = 32 * 1024 * 1024  # of an answer: some ten thousand alerts
+_ANSWER_LENGTH = 120  # characters of its own words
 
 LOOK_SECONDS = 10.0
 MISSING = timedelta(minutes=5)  # Prometheus repeats what fires each minute, also after a restart of Alertmanager
@@ -29,16 +39,125 @@ ELSEWHERE = "somebody in Alertmanager"  # stored, and looked for
 MOST = 500
 _PROBLEM = 300
 
+T = TypeVar("T")
+_Id = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]  # what is stored, and part of a path
 
-class AlertmanagerApi(Protocol):
-    """What is asked of Alertmanager, as `alertmanager.Alertmanager` does it."""
+
+class AlertmanagerGone(GridError):
+    """Raised when Alertmanager does not answer, or not as it should; the text is a sentence without the URL, which may hold a password."""
+
+
+class AlertmanagerRefused(GridError):
+    """Raised when Alertmanager does not take what it is sent; the text is a sentence."""
+
+
+class KnownAlert(msgspec.Struct, frozen=True, rename="camel"):
+    fingerprint: str
+
+
+class _State(msgspec.Struct, frozen=True):
+    state: str
+
+
+class KnownSilence(msgspec.Struct, frozen=True, rename="camel"):
+    """A silence as Alertmanager has it."""
+
+    id: _Id
+    status: _State
+    ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    created_by: str = ""
+    comment: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.status.state == "expired"
+
+
+class _Created(msgspec.Struct, frozen=True):
+    id: _Id = msgspec.field(name="silenceID")
+
+
+class Alertmanager:
+    """One Alertmanager, or a cluster of them behind one address; `url` may carry a user and a password."""
+
+    def __init__(self, url: str, *, seconds: float = SECONDS) -> None:
+        self._url = f"{url.rstrip('/')}/api/v2"
+        self._seconds = seconds
 
     async def create_silence(
-        self, matchers: dict[str, str], *, starts_at: datetime, ends_at: datetime, by: str, comment: str
-    ) -> str: ...
-    async def silences(self) -> Sequence[KnownSilence]: ...
-    async def end_silence(self, id: str) -> None: ...
-    async def fingerprints(self) -> frozenset[str]: ...
+        self, matchers: Mapping[str, str], *, starts_at: datetime, ends_at: datetime, by: str, comment: str
+    ) -> str:
+        """Create a silence of the alerts with all these labels; return its id."""
+        body = {
+            "matchers": [
+                {"name": name, "value": value, "isRegex": False, "isEqual": True} for name, value in matchers.items()
+            ],
+            "startsAt": starts_at.isoformat(),
+            "endsAt": ends_at.isoformat(),
+            "createdBy": by,
+            "comment": comment,
+        }
+        return _decoded(await self._ask("POST", "/silences", body), _Created).id
+
+    async def silences(self) -> Sequence[KnownSilence]:
+        """Return all silences, those that were over within the last days among them."""
+        return _decoded(await self._ask("GET", "/silences"), list[KnownSilence])
+
+    async def end_silence(self, id: str) -> None:
+        """End a silence that is not over; an unknown one is none."""
+        await self._ask("DELETE", f"/silence/{id}", may_be_unknown=True)
+
+    async def fingerprints(self) -> frozenset[str]:
+        """Return the alerts that fire as Alertmanager knows it, silenced and inhibited ones among them."""
+        return frozenset(alert.fingerprint for alert in _decoded(await self._ask("GET", "/alerts"), list[KnownAlert]))
+
+    async def _ask(self, method: str, path: str, body: object = None, *, may_be_unknown: bool = False) -> bytes:
+        try:
+            async with (
+                asyncio.timeout(self._seconds),
+                aiohttp.ClientSession() as session,
+                session.request(method, f"{self._url}{path}", json=body, allow_redirects=False) as response,
+            ):
+                status, answer = response.status, await _read(response.content)
+        except TimeoutError as error:
+            sentence = _("Alertmanager did not answer within {seconds:.0f} seconds.", seconds=self._seconds)
+            raise AlertmanagerGone(sentence) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            sentence = _("Alertmanager cannot be reached ({error}).", error=type(error).__name__)
+            raise AlertmanagerGone(sentence) from error
+        if status != 404 or not may_be_unknown:
+            _check(status, answer)
+        return answer
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    parts, size = [], 0
+    async for part in content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise AlertmanagerGone(_("Alertmanager answers with more than can be read."))
+    return b"".join(parts)
+
+
+def _check(status: int, answer: bytes) -> None:
+    """Raise unless the request was granted; 4xx is about what was sent, except for rights."""
+    if status < 300:
+        return
+    if status in (401, 403):
+        sentence = _("Alertmanager refuses this installation's user and password ({status}).", status=status)
+        raise AlertmanagerGone(sentence)
+    if status in (400, 422):
+        words = one_line(answer[:1000].decode(errors="replace")).strip('" ')[:_ANSWER_LENGTH]
+        raise AlertmanagerRefused(_("Alertmanager does not take it ({status}): {answer}", status=status, answer=words))
+    raise AlertmanagerGone(_("Alertmanager answers with status {status}.", status=status))
+
+
+def _decoded(answer: bytes, type: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer, type=type)
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+        raise AlertmanagerGone(_("Alertmanager does not answer as version 2 of its API does.")) from error
 
 
 def silences_to_pass(now: datetime) -> list[AlertSilence]:
@@ -48,23 +167,13 @@ def silences_to_pass(now: datetime) -> list[AlertSilence]:
     return list(rows.exclude(ended_by_name=ELSEWHERE).order_by("pk")[:MOST])
 
 
-def note(id: int, **columns: object) -> None:
-    AlertSilence.objects.filter(pk=id).update(**columns)
+def note(columns: Mapping[str, object], **conditions: object) -> None:
+    """Write the columns of the silence, unless a condition no longer holds, such as that it was not ended here meanwhile."""
+    AlertSilence.objects.filter(**conditions).update(**columns)
 
 
 def note_gone(ids: Sequence[int], problem: str) -> None:
     AlertSilence.objects.filter(pk__in=ids).exclude(alertmanager_problem=problem).update(alertmanager_problem=problem)
-
-
-def note_length(id: int, was: datetime, until: datetime) -> None:
-    """Note that somebody gave a silence another end in Alertmanager, unless it was ended here meanwhile."""
-    AlertSilence.objects.filter(pk=id, until_at=was, ended_by_name="").update(until_at=until, alertmanager_problem="")
-
-
-def note_end_elsewhere(id: int, now: datetime) -> None:
-    """Note that somebody ended a silence in Alertmanager, unless it was ended here meanwhile."""
-    row = AlertSilence.objects.filter(pk=id, ended_by_name="")
-    row.update(until_at=now, ended_by_name=ELSEWHERE, alertmanager_id="", alertmanager_problem="")
 
 
 def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: datetime) -> dict[int, datetime]:
@@ -89,7 +198,7 @@ def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: 
 class SilenceSynchronizer:
     """Passes silences on, and takes in those of Alertmanager."""
 
-    def __init__(self, alertmanager: AlertmanagerApi, database: Database, clock: Callable[[], datetime]) -> None:
+    def __init__(self, alertmanager: Alertmanager, database: Database, clock: Callable[[], datetime]) -> None:
         self._alertmanager = alertmanager
         self._database = database
         self._clock = clock
@@ -118,7 +227,7 @@ class SilenceSynchronizer:
             try:
                 await self._pass(row, held)
             except AlertmanagerRefused as refused:
-                await self._database(note, row.pk, alertmanager_problem=str(refused)[:_PROBLEM])
+                await self._database(note, {"alertmanager_problem": str(refused)[:_PROBLEM]}, pk=row.pk)
 
     async def _pass(self, row: AlertSilence, held: Sequence[KnownSilence]) -> None:
         """Make Alertmanager have what the row says, or the row what Alertmanager has."""
@@ -131,25 +240,24 @@ class SilenceSynchronizer:
             for id in active:
                 await self._alertmanager.end_silence(id)
             if row.alertmanager_id or row.alertmanager_problem:
-                await self._database(note, row.pk, alertmanager_id="", alertmanager_problem="")
+                await self._database(note, {"alertmanager_id": "", "alertmanager_problem": ""}, pk=row.pk)
         elif row.alertmanager_id:
             await self._compare(row, next((known for known in same if known.id == row.alertmanager_id), None))
         else:
-            id = (
-                active[0]
-                if active
-                else await self._alertmanager.create_silence(
-                    row.matchers, starts_at=now, ends_at=row.until_at, by=row.author_name, comment=comment
-                )
+            id = next(iter(active), "") or await self._alertmanager.create_silence(
+                row.matchers, starts_at=now, ends_at=row.until_at, by=row.author_name, comment=comment
             )
-            await self._database(note, row.pk, alertmanager_id=id, alertmanager_problem="")
+            await self._database(note, {"alertmanager_id": id, "alertmanager_problem": ""}, pk=row.pk)
 
     async def _compare(self, row: AlertSilence, known: KnownSilence | None) -> None:
+        fine = {"alertmanager_problem": ""}
         if known is None:
-            await self._database(note, row.pk, alertmanager_id="")
+            await self._database(note, {"alertmanager_id": ""}, pk=row.pk)
         elif known.is_over:
-            await self._database(note_end_elsewhere, row.pk, self._clock())
+            ended = {"until_at": self._clock(), "ended_by_name": ELSEWHERE, "alertmanager_id": "", **fine}
+            await self._database(note, ended, pk=row.pk, ended_by_name="")
         elif abs(known.ends_at - row.until_at) > timedelta(seconds=1):
-            await self._database(note_length, row.pk, row.until_at, known.ends_at)
+            moved = {"until_at": known.ends_at, **fine}
+            await self._database(note, moved, pk=row.pk, until_at=row.until_at, ended_by_name="")
         elif row.alertmanager_problem:
-            await self._database(note, row.pk, alertmanager_problem="")
+            await self._database(note, fine, pk=row.pk)

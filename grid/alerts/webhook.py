@@ -48,19 +48,16 @@ def read_post(body: bytes) -> list[HeardAlert]:
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(_("This is no post of an Alertmanager: {error}.", error=error)) from error
     if post.version != "4":
-        version = post.version[:20]
-        raise ValueError(
-            _("This is version {version} of what an Alertmanager posts, and only 4 is understood.", version=version)
-        )
+        other = _("This is version {version} of what an Alertmanager posts, and only 4 is understood.")
+        raise ValueError(other.format(version=post.version[:20]))
     if len(post.alerts) > MOST_ALERTS:
-        raise ValueError(
-            _("At most {most} alerts in one post: set max_alerts of the webhook to {most}.", most=MOST_ALERTS)
-        )
+        many = _("At most {most} alerts in one post: set max_alerts of the webhook to {most}.", most=MOST_ALERTS)
+        raise ValueError(many)
     for alert in post.alerts:
         if not _FINGERPRINT.fullmatch(alert.fingerprint):
             raise ValueError(_("An alert has no fingerprint."))
         times = [alert.starts_at, *([alert.ends_at] if alert.is_over and alert.ends_at is not None else [])]
-        if not all(map(_is_moment, times)):
+        if not all(at.tzinfo is not None and _FIRST_YEAR <= at.year <= _LAST_YEAR for at in times):
             raise ValueError(_("An alert has a time without a zone, or one that cannot be."))
     return post.alerts
 
@@ -83,10 +80,6 @@ def keep(alerts: Sequence[HeardAlert], now: datetime) -> None:
         if alert.ended_at is None and alert.end_told_at is not None:
             # Operators believe that it is over.
             Alert.objects.filter(pk=alert.pk).update(told_at=None, end_told_at=None)
-
-
-def _is_moment(at: datetime) -> bool:
-    return at.tzinfo is not None and _FIRST_YEAR <= at.year <= _LAST_YEAR
 
 
 def _bounded(values: Mapping[str, str]) -> dict[str, str]:

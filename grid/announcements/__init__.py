@@ -1,7 +1,7 @@
 """Announcements of operators to everybody, above all maintenance: a time in which nothing new is launched.
 
-It owns when launches are refused and in which words (`rules`), and telling the owners of running executions once each. Others read
-`store`; who launches asks `grid.queue.snapshot`, and the table of announcements is in `grid.models`.
+It owns when launches are refused and in which words, and telling the owners of running executions once each. Who launches asks
+`grid.queue.snapshot`, and the table of announcements is in `grid.models`.
 """
 
-PUBLIC = ("keeper", "rules", "store")
+PUBLIC = ("maintenance",)

@@ -4,4 +4,4 @@ It owns the entries and their chain, which the leading controller seals and anyb
 `entries`; `chain` and `sealing` are for the command that verifies and for the controller.
 """
 
-PUBLIC = ("chain", "entries", "sealer", "sealing")
+PUBLIC = ("chain", "entries", "sealing")

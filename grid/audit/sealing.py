@@ -11,15 +11,20 @@ Two leaders at once, or one that is killed half-way, do no harm: the row with th
 from where it found it, and a number exists once; all of a batch is stored or nothing.
 """
 
-from collections.abc import Iterable
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import takewhile
 
 from django.db import transaction
 
+from grid.audit import sealing as auditsealing
 from grid.audit.chain import GENESIS, ChainBroken, Link, SealedEntry, follow, hash_of
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
+from grid.database.seam import Database
 from grid.models import AuditChain, AuditEntry
 
 BATCH = 200
@@ -109,11 +114,7 @@ def verify(expected: Iterable[Link] = ()) -> Verified:
             _compare(link, promised, wanted)
     if link.number < promised.number:
         raise ChainBroken(
-            _(
-                "Entry {number} is missing: the chain's head is at {head}.",
-                number=link.number + 1,
-                head=promised.number,
-            )
+            _("Entry {number} is missing: the chain's head is at {head}.", number=link.number + 1, head=promised.number)
         )
     if beyond := [number for number in wanted if number > link.number]:
         raise ChainBroken(
@@ -165,3 +166,26 @@ def _sealed(row: AuditEntry) -> SealedEntry:
     if row.number is None or row.sealed_at is None:
         raise ChainBroken(_("The entry with id {pk} has a number and no time of sealing.", pk=row.pk))
     return SealedEntry(**{field.name: getattr(row, field.name) for field in fields(SealedEntry)})
+
+
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 10.0
+PAUSE_SECONDS = 0.1  # for other writers
+
+
+def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
+    """Return the task that seals all entries that are not sealed yet, a batch in a transaction.
+
+    The link that is logged is for keeping elsewhere: with it `verify_audit --link` finds that somebody wrote the whole chain anew.
+    """
+
+    async def run_once() -> None:
+        total = 0
+        while sealed := await database(auditsealing.seal, clock()):
+            total += sealed
+            await asyncio.sleep(PAUSE_SECONDS)
+        if total:
+            logger.info("audit log sealed entries=%d link=%s", total, await database(auditsealing.head))
+
+    return PeriodicTask("audit sealing", PERIOD_SECONDS, run_once)

@@ -48,7 +48,7 @@ from grid.metrics.cpuwindow import CpuWindow
 from grid.observability import logcontext, tracing
 from grid.projects import departures
 from grid.queue.admission import WaitReasonWriter
-from grid.sharing.portsharing import StoredPorts
+from grid.sharing.sharing import StoredPorts
 from grid.starts.startups import StartUps
 from grid.tiers import pooltemplates
 from grid.usage.usagerecorder import UsageRecorder

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from grid.alerts.alert_notifier import AlertNotifier
-from grid.alerts.alertmanager import Alertmanager
-from grid.alerts.silence_sync import SilenceSynchronizer
-from grid.announcements import keeper as maintenance
-from grid.audit import sealer
+from grid.alerts.silence_sync import Alertmanager, SilenceSynchronizer
+from grid.announcements import maintenance as maintenance
+from grid.audit import sealing
 from grid.clusters.framework_poller import FrameworkPoller
 from grid.clusters.registration import Registration
 from grid.controller import housekeeping
@@ -80,7 +79,7 @@ def periodic_tasks(
         shared.metrics.periodic(),
         shared.poller.periodic(),
         housekeeping.periodic(database, clock),
-        sealer.periodic(database, clock),
+        sealing.periodic(database, clock),
         maintenance.periodic(database, clock),
         queuewatch.periodic(context),
         JobScheduler(database, clock).periodic(after=first_round.over),

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from django.db import IntegrityError, transaction
 from django.db.models import Count
 
-from grid.announcements.store import current_maintenance
+from grid.announcements.maintenance import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from grid.metrics.sources import answers_expected, prometheus_client
-from grid.servicelevels import LevelDay, LevelTarget
+from grid.servicelevels.levels import LevelDay, LevelTarget
 
 BURN_WINDOW = "1h"
 

@@ -19,6 +19,9 @@ from grid.notifications.letters import TEST, payload_of
 MOST_TESTS = 5  # of a channel within TESTS_WITHIN: whoever changes his address could write to anybody
 TESTS_WITHIN = timedelta(minutes=10)
 _URL_LENGTH = 500
+_NO_PASSWORD = _(
+    "Leave out the name and password: whoever reads the address would have them. A secret signs what is posted."
+)
 
 
 def callable_blocks() -> tuple[Collection[Block], Collection[Block]]:
@@ -98,11 +101,8 @@ def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
         list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
         tests = Delivery.objects.filter(user=user, channel=channel, payload__event=TEST, at__gt=now - TESTS_WITHIN)
         if (count := tests.count()) >= MOST_TESTS:
-            sentence = _(
-                "You have sent {count} tests within {minutes} minutes. Wait a few minutes.",
-                count=count,
-                minutes=TESTS_WITHIN.seconds // 60,
-            )
+            sentence = _("You have sent {count} tests within {minutes} minutes. Wait a few minutes.")
+            sentence = sentence.format(count=count, minutes=TESTS_WITHIN.seconds // 60)
             raise Rejected([Problem("channel", sentence, "too_many")])
         sentence = _("{user} asked for it on the page of the account.", user=user.get_username())
         payload = payload_of(TEST, TEST, sentence, "/account/#notifications", now)
@@ -126,15 +126,9 @@ def _problem(text: str) -> str:
     if url.scheme != "https" or not host:
         return _("Use an address that begins with https://.")
     if url.user or url.password:
-        return _(
-            "Leave out the name and password: whoever reads the address would have them. A secret signs what is posted."
-        )
-    if _is_refused_literal(host):
+        return _NO_PASSWORD
+    # What a name leads to is looked at when it is called.
+    is_number = ":" in host or host.replace(".", "").isdigit()
+    if is_number and not may_be_called(host, *callable_blocks()):
         return _("This address is private or excepted. An admin can allow such addresses.")
     return ""
-
-
-def _is_refused_literal(host: str) -> bool:
-    """Return True for a number that may not be called; what a name leads to is looked at when it is called."""
-    is_literal = ":" in host or host.replace(".", "").isdigit()
-    return is_literal and not may_be_called(host, *callable_blocks())

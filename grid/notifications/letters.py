@@ -109,7 +109,10 @@ def subject(payloads: Sequence[Payload]) -> str:
 
 def mail_text(payloads: Sequence[Payload], origin: str) -> str:
     """Return the text of the mail that tells all of these; `origin` is how people reach the dashboard."""
-    parts = [_paragraphs(payload, origin) for payload in payloads]
+    parts = []
+    for payload in payloads:
+        lines = (f"{what_of(payload)}.", str(payload["sentence"]), f"{next_of(payload)}\n{origin}{payload['path']}")
+        parts.append("\n\n".join(line for line in lines if line))
     choose = _("Choose what you are told, and where: {address}", address=f"{origin}/account/#notifications")
     parts.append(f"-- \n{choose}")  # what readers of mail take for a signature
     return "\n\n\n".join(parts) + "\n"
@@ -128,11 +131,6 @@ def webhook_body(payload: Payload, message: UUID, origin: str) -> bytes:
         "text": "\n".join(part for part in (f"{what}.", why, url) if part),
     }
     return json.dumps(body).encode()
-
-
-def _paragraphs(payload: Payload, origin: str) -> str:
-    lines = [f"{what_of(payload)}.", str(payload["sentence"]), f"{next_of(payload)}\n{origin}{payload['path']}"]
-    return "\n\n".join(line for line in lines if line)
 
 
 def _one_line(text: str) -> str:

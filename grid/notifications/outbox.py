@@ -3,41 +3,62 @@
 The caller holds that transaction, and calls once for each person and cause: nothing here remembers an earlier call.
 """
 
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import Count, Q
 
+from grid import models
 from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
+from grid.core.wording import as_sentence, listed, listed_up_to, plural
 from grid.executions.lifecycle import Entered
-from grid.models import (
-    Delivery,
-    Execution,
-    Job,
-    JobRun,
-    Membership,
-    Notification,
-    NotificationChoice,
-    NotificationEvent,
-    Project,
-    State,
-    User,
-)
+from grid.models import AuditEntry, Delivery, Execution, Job, JobRun, NotificationEvent, State, User
 from grid.models.execution import object_name_of
 from grid.notifications.channels import external_channels
-from grid.notifications.events import (
-    ChosenChannels,
-    SweepCounts,
-    default_channels,
-    event_of,
-    event_of_outcome,
-    sentence_of,
-)
 from grid.notifications.letters import payload_of
 
 _SENTENCE_LENGTH = 4000
-_TELLING = frozenset({State.RUNNING, State.SUCCEEDED, State.FAILED, State.ERROR, State.STOPPED})
+MESSAGE_LONGEST = 300
+NAMED = 10  # executions in a notification
+# Within which the same message about the same executions is a form that was sent twice.
+SENT_TWICE = timedelta(minutes=10)
+
+
+# By the state of an execution, or the outcome of a run.
+_EVENTS = {
+    "running": NotificationEvent.STARTED,
+    "succeeded": NotificationEvent.SUCCEEDED,
+    "failed": NotificationEvent.FAILED,
+    "error": NotificationEvent.FAILED,
+    "not_started": NotificationEvent.FAILED,
+    "stopped": NotificationEvent.STOPPED,
+}
+_BY_DEFAULT = {
+    NotificationEvent.FAILED: ("in_page", "email"),
+    NotificationEvent.STOPPING_SOON: ("in_page", "email"),
+    NotificationEvent.STOPPED: ("in_page",),
+    NotificationEvent.SCHEDULE_PAUSED: ("in_page", "email"),
+    NotificationEvent.FILES_NOT_SAVED: ("in_page", "email"),
+    NotificationEvent.BUDGET: ("in_page", "email"),
+    NotificationEvent.MAINTENANCE: ("in_page", "email"),
+    NotificationEvent.CPU_CONTENTION: ("in_page",),
+    NotificationEvent.MESSAGE: ("in_page", "email"),
+    NotificationEvent.ALERT: ("in_page", "email"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenChannels:
+    """By which channels somebody is told of an event."""
+
+    in_page: bool = False
+    email: bool = False
+    webhook: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +75,7 @@ class _Subject:
 def record_state(entered: Entered) -> None:
     """Tell the owner that an execution has entered a state. Of a run only the first start is told here: `record_run` tells its end."""
     execution_id, change = entered.execution_id, entered.change
-    if change.state not in _TELLING:
+    if change.state not in _EVENTS:
         return
     columns = ("owner__username", "attached_to_id", "attached_to__run_id", "attempt", "run__number", "run__sweep")
     row = Execution.objects.filter(pk=execution_id).values_list(*columns).first()
@@ -78,7 +99,7 @@ def record_run(run: JobRun, outcome: str, why: str, *, actor: str, now: datetime
         counts = SweepCounts(**dict(runs.values_list("outcome").annotate(Count("pk"))))
         outcome, why = counts.outcome, counts.sentence
     job = run.job
-    event = event_of_outcome(outcome, actor=actor, owner=job.owner.get_username())
+    event = event_of(outcome, actor=actor, owner=job.owner.get_username())
     if event is None:
         return
     attempts = Execution.objects.filter(run=run).order_by("-attempt").values_list("pk", flat=True)
@@ -103,16 +124,16 @@ def record_once_a_sweep(execution_id: str, event: NotificationEvent, why: str, *
     """Tell the owner of an event; of a sweep's runs, for which the cause is most likely the same, only the first is told."""
     run = Execution.objects.filter(pk=execution_id).exclude(run__sweep="").values_list("run__job", "run__sweep").first()
     if run is not None:
-        notified = Notification.objects.filter(event=event, execution__run__job=run[0], execution__run__sweep=run[1])
-        if notified.exists():
+        about = {"execution__run__job": run[0], "execution__run__sweep": run[1]}
+        if models.Notification.objects.filter(event=event, **about).exists():
             return
     record(execution_id, event, why, now=now)
 
 
 def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
     """Tell the owner of a project and the admins that a line of its budget is reached."""
-    project = Project.objects.get(pk=project_id)
-    is_owner = Q(memberships__project=project_id, memberships__role=Membership.Role.OWNER)
+    project = models.Project.objects.get(pk=project_id)
+    is_owner = Q(memberships__project=project_id, memberships__role=models.Membership.Role.OWNER)
     for user in User.objects.filter(is_owner | Q(is_superuser=True), is_active=True).distinct().order_by("pk"):
         about = _Subject(user, project.name, "project", f"/projects/{project_id}/budget/")
         _write(about, NotificationEvent.BUDGET, sentence, now)
@@ -122,12 +143,6 @@ def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
     """Tell somebody that nothing new is launched from a time on."""
     about = _Subject(user, _("No new launches"), "maintenance", "/executions/")
     _write(about, NotificationEvent.MAINTENANCE, sentence, now)
-
-
-def tell_of_message(user: User, title: str, sentence: str, *, execution_id: str, now: datetime) -> None:
-    """Tell somebody what an operator writes about the person's executions; `execution_id` is "" for several."""
-    path = f"/executions/{execution_id}/" if execution_id else "/executions/"
-    _write(_Subject(user, title[:160], "message", path, execution_id), NotificationEvent.MESSAGE, sentence, now)
 
 
 def tell_of_alerts(user: User, title: str, sentence: str, *, path: str, now: datetime) -> None:
@@ -145,13 +160,15 @@ def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: d
 
 
 def _write(about: _Subject, event: NotificationEvent, sentence: str, now: datetime) -> None:
-    channels = channels_of(about.owner.pk, event)
     if not about.owner.is_active:
         return
     user_id = about.owner.pk
+    choices = models.NotificationChoice.objects.filter(user=user_id, event=event)
+    chosen = choices.values_list("in_page", "email", "webhook").first()
+    channels = default_channels(event) if chosen is None else ChosenChannels(*chosen)
     sentence = sentence.replace("\x00", "")[:_SENTENCE_LENGTH]  # PostgreSQL does not store NUL
     if channels.in_page:
-        Notification.objects.create(
+        models.Notification.objects.create(
             user_id=user_id,
             execution_id=about.execution_id or None,
             event=event,
@@ -163,21 +180,96 @@ def _write(about: _Subject, event: NotificationEvent, sentence: str, now: dateti
     payload = payload_of(
         event, about.title, sentence, about.path, now, kind=about.kind, execution_id=about.execution_id
     )
+    offered = external_channels(about.owner) if channels.email or channels.webhook else ()
     Delivery.objects.bulk_create(
         Delivery(user_id=user_id, channel=channel, payload=payload, at=now, next_try_at=now)
-        for channel in _outward(channels, about.owner)
+        for channel in offered
+        if getattr(channels, channel)
     )
 
 
-def channels_of(user_id: int, event: NotificationEvent) -> ChosenChannels:
-    """Return the channels that a person has chosen for an event, or the event's defaults."""
-    columns = ("in_page", "email", "webhook")
-    chosen = NotificationChoice.objects.filter(user=user_id, event=event).values_list(*columns).first()
-    return default_channels(event) if chosen is None else ChosenChannels(*chosen)
+def default_channels(event: NotificationEvent) -> ChosenChannels:
+    return ChosenChannels(**dict.fromkeys(_BY_DEFAULT.get(event, ()), True))
 
 
-def _outward(channels: ChosenChannels, owner: User) -> list[Delivery.Channel]:
-    """Return the chosen channels that lead out of the page and are set up for the owner."""
-    if not channels.email and not channels.webhook:
-        return []
-    return [channel for channel in external_channels(owner) if getattr(channels, channel)]
+def event_of(state: str, *, actor: str, owner: str, is_attached: bool = False) -> NotificationEvent | None:
+    """Return what the owner is told of a state or outcome; None for the owner's own stop, and that of an attached cluster."""
+    event = _EVENTS.get(state)
+    if event is NotificationEvent.STOPPED and (is_attached or actor == owner):
+        return None
+    return event
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCounts:
+    """How many runs of a sweep, of which all have ended, ended in which way."""
+
+    succeeded: int = 0
+    failed: int = 0
+    stopped: int = 0
+    not_started: int = 0
+
+    @property
+    def outcome(self) -> str:
+        """The outcome that its owner has to know of first."""
+        return next((name for name in ("failed", "not_started", "stopped") if getattr(self, name)), "succeeded")
+
+    @property
+    def sentence(self) -> str:
+        counts = (
+            (self.succeeded, _("{count:,} succeeded", count=self.succeeded)),
+            (self.failed, _("{count:,} failed", count=self.failed)),
+            (self.stopped, _("{count:,} stopped", count=self.stopped)),
+            (self.not_started, _("{count:,} did not start", count=self.not_started)),
+        )
+        runs = plural(sum(count for count, _words in counts), "run", "runs")
+        ended = listed(words for count, words in counts if count)
+        return _("The sweep has ended: of {runs}, {counts}.", runs=runs, counts=ended)
+
+
+def sentence_of(event: NotificationEvent, message: str) -> str:
+    """Return what the execution's page says of the event: its message, with the next step."""
+    if event is NotificationEvent.STARTED:
+        return _("It is running.")
+    return message or (_("It has succeeded.") if event is NotificationEvent.SUCCEEDED else "")
+
+
+def message_sentence(text: str, executions: Sequence[str]) -> str:
+    """Return what one owner reads, who owns these executions; pure."""
+    return _("{text} This is about {executions}.", text=as_sentence(text), executions=listed_up_to(NAMED, executions))
+
+
+@transaction.atomic
+def send_message(execution_ids: Collection[str], text: str, *, by: User, now: datetime) -> int:
+    """Notify each owner of these executions, with an audit entry; return how many owners. Sent again, it changes nothing and returns 0."""
+    # Of two requests at once the second sees the entry of the first.
+    User.objects.select_for_update(no_key=True).get(pk=by.pk)
+    rows = Execution.objects.filter(pk__in=execution_ids).select_related("owner").defer("spec")
+    by_owner: defaultdict[User, list[Execution]] = defaultdict(list)
+    for row in rows.order_by("requested_at", "pk"):
+        by_owner[row.owner].append(row)
+    key = hashlib.sha256("\0".join([text, *sorted(execution_ids)]).encode()).hexdigest()[:32]
+    sent = AuditEntry.objects.filter(object_type="message", object_id=key, actor=by, at__gt=now - SENT_TWICE)
+    if not by_owner or sent.exists():
+        return 0
+    title = _("Message from {by}", by=by.get_username())
+    for owner, own in by_owner.items():
+        names = [row.title or object_name_of(row.kind, row.pk) for row in own]
+        only = own[0].pk if len(own) == 1 else ""
+        about = _Subject(owner, title[:160], "message", f"/executions/{only}/" if only else "/executions/", only)
+        _write(about, NotificationEvent.MESSAGE, message_sentence(text, names), now)
+    AuditEntry.objects.create(
+        at=now,
+        actor=by,
+        actor_name=by.get_username(),
+        action=AuditEntry.Action.SENT,
+        object_type="message",
+        object_id=key,
+        object_name=text[:200],
+        changes={
+            "text": ["", text],
+            "owners": [[], sorted(owner.get_username() for owner in by_owner)],
+            "executions": [[], [row.pk for own in by_owner.values() for row in own]],
+        },
+    )
+    return len(by_owner)

@@ -6,27 +6,36 @@ Several messages are under way at once, one of a person's through each channel, 
 import asyncio
 import contextlib
 import functools
+import hashlib
+import hmac
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import smtplib
+import ssl
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
+import aiohttp
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage, get_connection
+from django.core.validators import validate_email
+from yarl import URL
 
 from grid.core.backoff import Backoff
+from grid.core.egress import Block
 from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
+from grid.edge.guarded_connector import GuardedConnector
 from grid.models import Delivery
 from grid.notifications.channels import callable_blocks
 from grid.notifications.deliveries import Parcel, record_result, take_due
-from grid.notifications.letters import Payload, SendResult, webhook_body
-from grid.notifications.mail import Mailer
-from grid.notifications.webhook import Poster
+from grid.notifications.letters import SENT, Payload, SendResult, mail_text, subject, webhook_body
 
 logger = logging.getLogger(__name__)
 
@@ -36,20 +45,153 @@ PAUSE_SECONDS = 0.25  # between two looks however much there is: others need the
 ROOM: Mapping[str, int] = {Delivery.Channel.EMAIL: 4, Delivery.Channel.WEBHOOK: 20}
 
 
-class MailsOut(Protocol):
-    """Sends mail, as `mail.Mailer` does."""
-
-    def send(self, address: str, payloads: Sequence[Payload], message: UUID) -> Awaitable[SendResult]: ...
-
-    def close(self) -> None: ...
+AT_ONCE = 4
 
 
-class PostsOut(Protocol):
-    """Posts, as `webhook.Poster` does."""
+MAIL_SECONDS = 60.0  # for all of one mail; each step of the conversation has EMAIL_TIMEOUT
 
-    def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> Awaitable[SendResult]: ...
 
-    def close(self) -> None: ...
+POST_SECONDS = 10.0  # for all of one post
+SIGNATURE = "X-Hub-Signature-256"  # as GitHub signs, so that receivers and libraries know it
+_GONE = 410
+_UNUSABLE = SendResult(_("The mail server takes no mail for this address. Correct it on your account."), True)
+
+
+class Mailer:
+    """Sends; `close` it."""
+
+    def __init__(self, *, seconds: float = MAIL_SECONDS) -> None:
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mail")
+        self._seconds = seconds
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def send(self, address: str, payloads: Sequence[Payload], message: UUID) -> SendResult:
+        """Send one mail that tells all of these, and return what became of it."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await loop.run_in_executor(self._threads, send, address, payloads, message)
+        except TimeoutError:
+            return SendResult(_("The mail server did not answer in time."))
+
+
+def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult:
+    """Send one mail; the id of a repeated one is the same, so that readers of mail can tell."""
+    try:
+        validate_email(address)
+    except ValidationError:
+        return _UNUSABLE
+    host = settings.DASHBOARD_ORIGIN.partition("://")[2].partition(":")[0]
+    connection = get_connection()
+    mail = EmailMessage(
+        subject(payloads),
+        mail_text(payloads, settings.DASHBOARD_ORIGIN),
+        to=[address],
+        connection=connection,
+        headers={"Message-ID": f"<{message}@{host}>", "Auto-Submitted": "auto-generated"},
+    )
+    try:
+        mail.send()
+    except smtplib.SMTPRecipientsRefused as error:
+        codes = [code for code, _ in error.recipients.values()]
+        return _UNUSABLE if all(code >= 500 for code in codes) else SendResult(_("The mail server refused it for now."))
+    except smtplib.SMTPAuthenticationError:
+        return SendResult(
+            _("The mail server does not accept the name and password of this installation. Tell an admin.")
+        )
+    except smtplib.SMTPResponseException as error:
+        return SendResult(_("The mail server refused it ({code}). Tell an admin.", code=error.smtp_code))
+    except smtplib.SMTPNotSupportedError:
+        return SendResult(
+            _("The mail server offers no TLS or no login, which this installation asks for. Tell an admin.")
+        )
+    except ssl.SSLCertVerificationError:
+        return SendResult(_("The certificate of the mail server is not valid. Tell an admin."))
+    except (smtplib.SMTPException, OSError) as error:
+        return SendResult(_("The mail server cannot be reached ({error}). Tell an admin.", error=type(error).__name__))
+    except ValueError as error:  # of a sender that is no address, or a password that SMTP cannot carry
+        return SendResult(
+            _(
+                "This installation's settings for e-mail cannot be used ({error}). Tell an admin.",
+                error=type(error).__name__,
+            )
+        )
+    finally:
+        connection.close()
+    return SENT
+
+
+class Poster:
+    """Posts; `close` it. Private addresses are called when `allowed`, public ones unless `denied`; `tls` is a test's own authority."""
+
+    def __init__(
+        self,
+        allowed: Iterable[Block],
+        denied: Iterable[Block] = (),
+        *,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = POST_SECONDS,
+    ) -> None:
+        self._connections = GuardedConnector(allowed, denied, name="webhook")
+        self._tls = tls
+        self._seconds = seconds
+
+    def close(self) -> None:
+        self._connections.close()
+
+    async def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> SendResult:
+        """Post the body and return what became of it."""
+        permitted: list[bool] = []  # of the addresses that the name leads to
+        host = URL(url).host or ""
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "compute-grid",
+            "X-Compute-Grid-Event": event,
+            "X-Compute-Grid-Delivery": message,
+            SIGNATURE: signature(secret, body),
+        }
+        connector = self._connections.connector(permitted)
+        try:
+            async with asyncio.timeout(self._seconds), aiohttp.ClientSession(connector=connector) as session:
+                request = session.post(url, data=body, headers=headers, allow_redirects=False, ssl=self._tls or True)
+                async with request as answer:
+                    status = answer.status
+        except TimeoutError:
+            return SendResult(
+                _("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=self._seconds)
+            )
+        except aiohttp.ClientConnectorCertificateError:
+            return SendResult(_("The certificate of {host} is not valid.", host=host))
+        except aiohttp.ClientConnectorDNSError:
+            return SendResult(_("The name {host} leads to no address.", host=host))
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if permitted and not any(permitted):
+                return SendResult(
+                    _("{host} leads to a private or excepted address: ask an admin to allow it.", host=host), True
+                )
+            return SendResult(_("{host} cannot be reached ({error}).", host=host, error=type(error).__name__))
+        return _result(host, status)
+
+
+def _result(host: str, status: int) -> SendResult:
+    if 200 <= status < 300:
+        return SENT
+    if 300 <= status < 400:
+        return SendResult(
+            _(
+                "{host} redirects ({status}), which is not followed. Enter the address that it leads to.",
+                host=host,
+                status=status,
+            ),
+            True,
+        )
+    return SendResult(_("{host} answered with status {status}.", host=host, status=status), status == _GONE)
+
+
+def signature(secret: str, body: bytes) -> str:
+    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
 
 
 class Sender:
@@ -62,8 +204,8 @@ class Sender:
         troubles: TroubleLog,
         rng: random.Random,
         *,
-        mailer: Callable[[], MailsOut] = Mailer,
-        poster: Callable[[], PostsOut] = lambda: Poster(*callable_blocks()),
+        mailer: Callable[[], Mailer] = Mailer,
+        poster: Callable[[], Poster] = lambda: Poster(*callable_blocks()),
     ) -> None:
         self._database = database
         self._clock = clock

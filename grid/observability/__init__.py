@@ -4,4 +4,4 @@ It owns the names of our metrics (`telemetry`), the spans of a request (`tracing
 line is about (`logcontext`). Everybody may import it; `grid.runtime.metrics` and the controller serve what is counted here.
 """
 
-PUBLIC = ("logcontext", "telemetry", "tracing", "verbosity")
+PUBLIC = ("logcontext", "telemetry", "tracing")

@@ -3,10 +3,12 @@
 It follows tasks and threads, as context variables do.
 """
 
+import logging
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from grid.core.regexes import Expression
 
@@ -16,6 +18,9 @@ _request: ContextVar[str] = ContextVar("request", default="")
 _execution: ContextVar[str] = ContextVar("execution", default="")
 # Who asks is known only on the way inwards, in a task or thread whose context the outer lines do not see: so it is a box that all share.
 _user: ContextVar[list[str] | None] = ContextVar("user", default=None)
+
+
+LOGGERS = ("grid", "dashboard")
 
 
 def current_request() -> str:
@@ -56,3 +61,35 @@ def of_execution(id: str) -> Iterator[None]:
         yield
     finally:
         _execution.reset(token)
+
+
+@dataclass(slots=True)
+class _Verbosity:
+    """When it ends, in seconds since the epoch: for all lines, and for those about an execution by its id."""
+
+    until: float = 0.0
+    executions: Mapping[str, float] = field(default_factory=dict)
+
+
+_now = _Verbosity()
+
+
+def apply(until: float, executions: Mapping[str, float], *, now: float) -> None:
+    """Log at DEBUG until then, and about each execution until its time; nothing for times that have passed."""
+    _now.until, _now.executions = until, {id: end for id, end in executions.items() if end > now}
+    level = logging.DEBUG if until > now or _now.executions else logging.NOTSET
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if logger.level != level:
+            logger.setLevel(level)
+
+
+class Verbosity(logging.Filter):
+    """Lets lines through from the root logger's level on, and below it those that are wanted now."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.getLogger().level or record.created < _now.until:
+            return True
+        about, words = subjects().get("execution"), record.getMessage() if _now.executions else ""
+        ids = (id for id, end in _now.executions.items() if record.created < end)
+        return any(about == id or f"execution={id}" in words for id in ids)

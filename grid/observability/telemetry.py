@@ -95,13 +95,9 @@ _database_errors = _counter(
     "compute_grid_database_errors",
     "Connections and statements that failed, but for those that break a rule of the data.",
 )
-_relists = _counter(
-    "compute_grid_watch_relists",
-    "Lists that had to be read again.",
-    ["cache", "reason"],
-)
+_relists = _counter("compute_grid_watch_relists", "Lists that had to be read again.", ["cache", "reason"])
 _watches = _gauge("compute_grid_watches_open", "Watches that the caches hold open.", ["cache"])
-_log_lines = _counter(
+LOG_LINES = _counter(
     "compute_grid_log_lines",
     "Lines of executions' logs for the log receiver: sent, refused by it, or dropped for want of room.",
     ["result"],
@@ -124,9 +120,7 @@ _periodic = _summary(
     ["task"],
 )
 _periodic_failures = _counter(
-    "compute_grid_periodic_task_failures",
-    "Runs of a periodic task of this process that failed.",
-    ["task"],
+    "compute_grid_periodic_task_failures", "Runs of a periodic task of this process that failed.", ["task"]
 )
 _periodic_success = _gauge(
     "compute_grid_periodic_task_last_success_timestamp_seconds",
@@ -189,11 +183,6 @@ def launched(kind: str) -> None:
 def asked_for_slots(result: str, count: int = 1) -> None:
     """Count what came of asking for slots: "admitted", "deferred" or "timed_out"."""
     _admissions.labels(result).inc(count)
-
-
-def log_lines(result: str, count: int) -> None:
-    """Count lines of executions' logs: "sent", "refused" or "dropped"."""
-    _log_lines.labels(result).inc(count)
 
 
 @cache

@@ -47,7 +47,7 @@ class _OpenSpan:
 
 
 class OpenTelemetry:
-    """Implements `grid.observability.tracing.Tracing`."""
+    """What makes spans while tracing is on."""
 
     def __init__(self, process: str) -> None:
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": f"compute-grid-{process}"}

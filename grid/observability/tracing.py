@@ -5,11 +5,14 @@ The SDK, an extra (`otel`), is imported only then (`grid.observability.tracesdk`
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from grid.observability.tracesdk import OpenTelemetry
 
 log = logging.getLogger(__name__)
 
@@ -28,28 +31,6 @@ class Span(Protocol):
     def set(self, name: str, value: Value) -> None: ...
 
 
-class Tracing(Protocol):
-    """What makes spans while tracing is on."""
-
-    def span(self, name: str, kind: str, attributes: Mapping[str, Value]) -> AbstractContextManager[Span]: ...
-
-    def of_execution(self, execution_id: str) -> AbstractContextManager[None]: ...
-
-    def started(
-        self,
-        execution_id: str,
-        attributes: Mapping[str, Value],
-        *,
-        ended_at: datetime,
-        phases: Sequence[tuple[str, float]],
-        ran: bool,
-    ) -> None: ...
-
-    def note(self, name: str, value: Value) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class _NoSpan:
     def rename(self, name: str) -> None:
         pass
@@ -60,7 +41,7 @@ class _NoSpan:
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 _NO_SPAN: AbstractContextManager[Span] = nullcontext(_NoSpan())
-_current: list[Tracing] = []
+_current: list["OpenTelemetry"] = []
 
 
 def begin(process: str) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 
 from django.db import transaction
 
-from grid.announcements.store import last_end
+from grid.announcements.maintenance import last_end
 from grid.configuration import OVER_QUOTA_TIMEOUT, value_of
 from grid.core.backoff import Backoff
 from grid.database.trouble import TroubleLog

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.announcements import rules as maintenance
-from grid.announcements.rules import MAINTENANCE
+from grid.announcements import maintenance as maintenance
+from grid.announcements.maintenance import MAINTENANCE
 from grid.core.errors import Problem
 from grid.core.reasons import Reader, Reason, Sentence, Values, sentence_of
 from grid.core.reasons import words_of as words_of_cause

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn
 from grid.database.trouble import TroubleLog
 from grid.logs.verboselogging import VerboseTimes, times_of
-from grid.observability import verbosity
+from grid.observability import logcontext
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class VerbosityFollower:
         try:
             yield
         finally:
-            verbosity.apply(0.0, {}, now=self._clock())
+            logcontext.apply(0.0, {}, now=self._clock())
 
     async def run_once(self) -> None:
         """Read it and apply it; what cannot be read stays as it was, until its time is over."""
@@ -49,7 +49,7 @@ class VerbosityFollower:
         try:
             self._times = await self._run(times_of, self._component, datetime.fromtimestamp(self._clock(), UTC))
         finally:
-            verbosity.apply(self._times.until, self._times.executions, now=self._clock())
+            logcontext.apply(self._times.until, self._times.executions, now=self._clock())
         if known != self._times:
             executions = ",".join(self._times.executions) or "none"
             is_all = self._times.until > self._clock()

@@ -3,12 +3,10 @@ is known to go wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from grid.core.translation import gettext as _
 from grid.servicelevels.levels import LevelTarget
 
-Severity = Literal["page", "ticket"]
 PLATFORM_NAMESPACE = "compute-grid-system"
 RATIO, EVENTS = "compute_grid:level_errors:ratio", "compute_grid:level_events:count"
 
@@ -21,7 +19,7 @@ class BurnRate:
     hours: int
     long: str
     short: str
-    severity: Severity
+    severity: str  # page or ticket
     suffix: str
 
     def factor(self, target: LevelTarget) -> float:
@@ -59,7 +57,7 @@ class AlertRule:
     name: str
     expression: str
     lasts: str
-    severity: Severity
+    severity: str
     summary: str
     description: str
     runbook: str
@@ -99,136 +97,99 @@ _DISK = (
     f'/ kubelet_volume_stats_capacity_bytes{{namespace="{PLATFORM_NAMESPACE}"}})'
 )
 
-PLAIN_ALERTS: tuple[AlertRule, ...] = (
-    AlertRule(
-        "ComputeGridNoController",
-        "(sum(compute_grid_controller_leads) or vector(0)) < 1",
-        "2m",
-        "page",
+# By name: its expression, for how long it holds, how grave it is and its anchor in docs/alerts.md; what is wrong, and more of it.
+_PLAIN = {
+    "NoController": (
+        ("(sum(compute_grid_controller_leads) or vector(0)) < 1", "2m", "page", "no-controller-leads"),
         _("No controller leads: nothing is launched, stopped or cleaned up."),
         _("{{ $value }} controllers lead, for two minutes. A change of leader takes half a minute."),
-        "no-controller-leads",
     ),
-    AlertRule(
-        "ComputeGridSeveralControllers",
-        "sum(compute_grid_controller_leads) > 1",
-        "2m",
-        "page",
+    "SeveralControllers": (
+        ("sum(compute_grid_controller_leads) > 1", "2m", "page", "several-controllers-lead"),
         _("Several controllers believe that they lead."),
         _(
             "{{ $value }} controllers lead. One does by the Lease; the others may be from another installation that is scraped as well."
         ),
-        "several-controllers-lead",
     ),
-    AlertRule(
-        "ComputeGridWebNotMeasured",
-        "absent(compute_grid_cache_synced)",
-        "5m",
-        "page",
+    "WebNotMeasured": (
+        ("absent(compute_grid_cache_synced)", "5m", "page", "web-processes-are-not-measured"),
         _("Prometheus hears of no web process."),
         _("None runs, or their metrics are not scraped; then most other alerts are silent too."),
-        "web-processes-are-not-measured",
     ),
-    AlertRule(
-        "ComputeGridCacheNotSynced",
-        "min by (instance, cache) (compute_grid_cache_synced) == 0",
-        "5m",
-        "page",
+    "CacheNotSynced": (
+        ("min by (instance, cache) (compute_grid_cache_synced) == 0", "5m", "page", "a-cache-is-not-synced"),
         _("A web process has not read the cluster yet."),
         _(
             "{{ $labels.instance }} has no first list of {{ $labels.cache }}, for five minutes: its pages cannot show them."
         ),
-        "a-cache-is-not-synced",
     ),
-    AlertRule(
-        "ComputeGridCacheBehind",
-        "max by (instance, cache) (compute_grid_cache_behind_seconds) > 60",
-        "2m",
-        "page",
+    "CacheBehind": (
+        ("max by (instance, cache) (compute_grid_cache_behind_seconds) > 60", "2m", "page", "a-cache-is-behind"),
         _("Pages show an old state of the cluster."),
         _("{{ $labels.cache }} of {{ $labels.instance }} may be {{ $value | humanizeDuration }} behind the cluster."),
-        "a-cache-is-behind",
     ),
-    AlertRule(
-        "ComputeGridLoopBlocked",
-        "max by (instance) (compute_grid_loop_longest_wait_seconds) > 1",
-        "5m",
-        "ticket",
+    "LoopBlocked": (
+        ("max by (instance) (compute_grid_loop_longest_wait_seconds) > 1", "5m", "ticket", "the-event-loop-is-blocked"),
         _("A process makes everybody wait."),
         _(
             "What was due in {{ $labels.instance }} waited up to {{ $value | humanizeDuration }} for the event loop, again and again for "
             "five minutes."
         ),
-        "the-event-loop-is-blocked",
     ),
-    AlertRule(
-        "ComputeGridApiServerErrors",
-        f"{_API_ERRORS} > 0.05",
-        "5m",
-        "page",
+    "ApiServerErrors": (
+        (f"{_API_ERRORS} > 0.05", "5m", "page", "the-api-server-answers-with-errors"),
         _("The API server does not answer, or with errors."),
         _(
             "{{ $value | humanizePercentage }} of our requests to the API server had no answer, or one with a code from 500."
         ),
-        "the-api-server-answers-with-errors",
     ),
-    AlertRule(
-        "ComputeGridDatabaseErrors",
-        "sum(increase(compute_grid_database_errors_total[5m])) >= 5",
-        "5m",
-        "page",
+    "DatabaseErrors": (
+        ("sum(increase(compute_grid_database_errors_total[5m])) >= 5", "5m", "page", "the-database-has-errors"),
         _("The database refuses statements."),
         _("{{ $value | humanize }} statements failed within five minutes."),
-        "the-database-has-errors",
     ),
-    AlertRule(
-        "ComputeGridQueueOldest",
-        "max(compute_grid_queue_oldest_seconds) > 7200",
-        "10m",
-        "ticket",
+    "QueueOldest": (
+        ("max(compute_grid_queue_oldest_seconds) > 7200", "10m", "ticket", "an-execution-is-queued-for-very-long"),
         _("An execution has been queued for very long."),
         _("The one that waits longest has been queued for {{ $value | humanizeDuration }}."),
-        "an-execution-is-queued-for-very-long",
     ),
-    AlertRule(
-        "ComputeGridDiskLow",
-        f"{_DISK} < 0.15",
-        "15m",
-        "ticket",
+    "DiskLow": (
+        (f"{_DISK} < 0.15", "15m", "ticket", "a-volume-of-the-platform-is-full"),
         _("A volume of the platform is nearly full."),
         _("{{ $labels.persistentvolumeclaim }} has {{ $value | humanizePercentage }} left."),
-        "a-volume-of-the-platform-is-full",
     ),
-    AlertRule(
-        "ComputeGridDiskFull",
-        f"{_DISK} < 0.05",
-        "5m",
-        "page",
+    "DiskFull": (
+        (f"{_DISK} < 0.05", "5m", "page", "a-volume-of-the-platform-is-full"),
         _("A volume of the platform is full."),
         _(
             "{{ $labels.persistentvolumeclaim }} has {{ $value | humanizePercentage }} left. A full one stops launches and pages."
         ),
-        "a-volume-of-the-platform-is-full",
     ),
-    AlertRule(
-        "ComputeGridRelistStorm",
-        "sum by (instance, cache) (increase(compute_grid_watch_relists_total[15m])) > 10",
-        "5m",
-        "ticket",
+    "RelistStorm": (
+        (
+            "sum by (instance, cache) (increase(compute_grid_watch_relists_total[15m])) > 10",
+            "5m",
+            "ticket",
+            "a-watch-is-broken-off-again-and-again",
+        ),
         _("A watch is broken off again and again."),
         _(
             "{{ $labels.instance }} listed {{ $labels.cache }} {{ $value | humanize }} times within 15 minutes; each time "
             "costs the API server a full list."
         ),
-        "a-watch-is-broken-off-again-and-again",
     ),
-    AlertRule(
-        "ComputeGridLogLinesLost",
-        'sum(increase(compute_grid_log_lines_total{result!="sent"}[15m])) > 0',
-        "5m",
-        "ticket",
+    "LogLinesLost": (
+        (
+            'sum(increase(compute_grid_log_lines_total{result!="sent"}[15m])) > 0',
+            "5m",
+            "ticket",
+            "lines-are-missing-at-the-log-receiver",
+        ),
         _("Lines of executions' logs are missing at the log receiver."),
         _("{{ $value | humanize }} lines were refused by it, or dropped for want of room, within 15 minutes."),
-        "lines-are-missing-at-the-log-receiver",
     ),
+}
+PLAIN_ALERTS = tuple(
+    AlertRule(f"ComputeGrid{name}", expression, lasts, severity, summary, description, runbook)
+    for name, ((expression, lasts, severity, runbook), summary, description) in _PLAIN.items()
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from grid.core.translation import gettext as _
 from grid.servicelevels.alerts import EVENTS, PLAIN_ALERTS, PLATFORM_NAMESPACE, RATIO, WINDOWS, AlertRule, burn_alerts
-from grid.servicelevels.grafana import dashboard
 from grid.servicelevels.levels import LevelTarget
 
 RULES_FILE, DASHBOARD_FILE = "compute-grid-rules.yaml", "compute-grid-dashboard.json"
@@ -42,16 +42,11 @@ def _recorded(target: LevelTarget) -> list[dict[str, Any]]:
     labels = {"level": target.level.id}
     rules = []
     for window in WINDOWS:
-        step = step_of(window)
+        step = "5m" if window in ("6h", "3d") else "1m"  # how often a gauge is looked at
         rules.append({"record": f"{RATIO}_{window}", "expr": target.error_ratio(window, step), "labels": labels})
         if window in ("1h", "6h", "3d"):
             rules.append({"record": f"{EVENTS}_{window}", "expr": target.total(window, step), "labels": labels})
     return rules
-
-
-def step_of(window: str) -> str:
-    """Return how often a gauge is looked at within a window: each minute, or in long ones each five."""
-    return "5m" if window.endswith(("d", "h")) and window != "1h" else "1m"
 
 
 def _alert(alert: AlertRule) -> dict[str, Any]:
@@ -94,3 +89,94 @@ _Dumper.add_representer(str, _text)
 
 def _yaml(value: Any) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=True)
+
+
+_SOURCE = {"type": "prometheus", "uid": "${source}"}
+_WIDTH, _HEIGHT = 24, 7
+
+_STARTS = 'sum by (le) (rate(compute_grid_start_seconds_bucket{ran="true"}[1h]))'
+_QUANTILES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
+# Title, unit, expressions with their legends.
+_PLATFORM: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    (_("Start-up time"), "s", tuple((f"histogram_quantile({share}, {_STARTS})", name) for share, name in _QUANTILES)),
+    (_("Executions that are not over"), "short", (("sum by (state) (compute_grid_executions)", "{{state}}"),)),
+    (_("Longest wait in the queue"), "s", (("max(compute_grid_queue_oldest_seconds)", _("oldest")),)),
+    (
+        _("Failures by reason"),
+        "short",
+        (("sum by (state, reason) (increase(compute_grid_execution_failures_total[1h]))", "{{state}} {{reason}}"),),
+    ),
+    (
+        _("Requests to the API server"),
+        "reqps",
+        (("sum by (code) (rate(compute_grid_api_request_seconds_count[5m]))", "{{code}}"),),
+    ),
+    (_("Caches behind the cluster"), "s", (("max by (cache) (compute_grid_cache_behind_seconds)", "{{cache}}"),)),
+    (
+        _("Longest wait for the event loop"),
+        "s",
+        (("max by (instance) (compute_grid_loop_longest_wait_seconds)", "{{instance}}"),),
+    ),
+    (_("Database errors"), "short", (("sum(increase(compute_grid_database_errors_total[5m]))", _("errors")),)),
+)
+
+
+def dashboard(targets: Sequence[LevelTarget]) -> dict[str, Any]:
+    """Return the dashboard as Grafana imports it."""
+    panels: list[dict[str, Any]] = []
+    firing = ('ALERTS{alertname=~"ComputeGrid.+",alertstate="firing"}', "{{alertname}} {{severity}}")
+    panels.append(_panel(_("Alerts that fire"), "short", [firing], x=0, y=0, width=_WIDTH))
+    y = _HEIGHT
+    for target in targets:
+        panels += _of_level(target, y)
+        y += _HEIGHT
+    for index, (title, unit, asked) in enumerate(_PLATFORM):
+        x = index % 2 * _WIDTH // 2
+        panels.append(_panel(title, unit, asked, x=x, y=y + index // 2 * _HEIGHT, width=_WIDTH // 2))
+    for number, panel in enumerate(panels, start=1):
+        panel["id"] = number
+    source = {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
+    return {
+        "uid": "compute-grid",
+        "title": "Compute Grid",
+        "tags": ["compute-grid"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "1m",
+        "time": {"from": "now-24h", "to": "now"},
+        "templating": {"list": [source]},
+        "panels": panels,
+    }
+
+
+def _of_level(target: LevelTarget, y: int) -> list[dict[str, Any]]:
+    level, budget = target.level, f"{target.budget:g}"
+    left = f"1 - ({target.error_ratio(f'{target.window_days}d', '1h')}) / {budget}"
+    burns = [
+        (f'{RATIO}_{window}{{level="{level.id}"}} / {budget}', _("over {range}", range=window))
+        for window in ("5m", "1h", "6h", "3d")
+    ]
+    title = _("{level}: budget of {days} days left", level=level.title, days=target.window_days)
+    stat = _panel(title, "percentunit", [(left, _("left"))], x=0, y=y, width=6)
+    stat["type"], stat["description"] = "stat", target.promise
+    stat["targets"][0]["instant"] = True
+    stat["fieldConfig"]["defaults"]["thresholds"] = {
+        "mode": "absolute",
+        "steps": [{"color": "red", "value": None}, {"color": "orange", "value": 0}, {"color": "green", "value": 0.25}],
+    }
+    title = _("{level}: burn rate (1 is allowed)", level=level.title)
+    return [stat, _panel(title, "none", burns, x=6, y=y, width=_WIDTH - 6)]
+
+
+def _panel(title: str, unit: str, asked: Sequence[tuple[str, str]], *, x: int, y: int, width: int) -> dict[str, Any]:
+    return {
+        "type": "timeseries",
+        "title": title,
+        "datasource": _SOURCE,
+        "gridPos": {"x": x, "y": y, "w": width, "h": _HEIGHT},
+        "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
+        "targets": [
+            {"refId": chr(ord("A") + index), "datasource": _SOURCE, "expr": expression, "legendFormat": legend}
+            for index, (expression, legend) in enumerate(asked)
+        ],
+    }

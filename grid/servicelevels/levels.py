@@ -3,7 +3,9 @@
 In the expressions `$window` is a range of Prometheus (`1h`), `$threshold` a number and `$bucket` the matcher of a histogram's bucket.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from grid.core.translation import gettext as _
 
@@ -239,3 +241,43 @@ def duration_words(seconds: float) -> str:
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:g} {unit}"
     return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class LevelDay:
+    """What was counted on a day."""
+
+    day: date
+    bad: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelStatus:
+    """How a service level stands. `attained` is None when nothing was counted in the window; `burn` is how many times faster than allowed
+    the budget was used up lately, None when that is not known. `left` is the share of the budget that is left, negative when overspent;
+    `days` has the share that was left after each day."""
+
+    target: LevelTarget
+    total: float
+    bad: float
+    attained: float | None
+    left: float | None
+    burn: float | None
+    days: tuple[tuple[date, float], ...]
+
+
+def status_of(target: LevelTarget, days: Sequence[LevelDay], burn_ratio: float | None) -> LevelStatus:
+    """Return the status over the window's days. `burn_ratio` is the share of bad ones lately."""
+    counted = sorted((day for day in days if day.total > 0), key=lambda day: day.day)
+    # Prometheus extrapolates an increase, so a day may have a little more bad ones than there were at all.
+    parts = [(day.day, min(max(day.bad, 0.0), day.total), day.total) for day in counted]
+    total, bad = sum(part[2] for part in parts), sum(part[1] for part in parts)
+    burn = None if burn_ratio is None else min(max(burn_ratio, 0.0), 1.0) / target.budget
+    if not total:
+        return LevelStatus(target, 0, 0, None, None, burn, ())
+    allowed, spent, left = total * target.budget, 0.0, []
+    for day, of_day, _all in parts:
+        spent += of_day
+        left.append((day, 1 - spent / allowed))
+    return LevelStatus(target, total, bad, 1 - bad / total, 1 - bad / allowed, burn, tuple(left))

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
-from grid.announcements.rules import MAINTENANCE
+from grid.announcements.maintenance import MAINTENANCE
 from grid.clusters.request import cluster_settings, read_cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from grid.models import AuditEntry, Delivery, EmailChange, User
 from grid.notifications import addresses
 from grid.notifications.deliveries import record_result, take_due
-from grid.notifications.mail import send
+from grid.notifications.sender import send
 from tests.conftest import People
 from tests.shell.browsing import client_of
 

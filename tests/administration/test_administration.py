@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.administration.views.administration import _save, _version
+from dashboard.administration.views import _save, _version
 from dashboard.projects.forms import ProjectForm
 from grid.models import AuditEntry, Environment, Project, User
 from grid.secrets import storedsecrets

@@ -14,7 +14,7 @@ from django.utils import timezone
 from dashboard.alerts import page as pages
 from dashboard.alerts import records
 from dashboard.alerts.page import ALERTS
-from dashboard.alerts.viewmodels.alerts import alert_line, runbook_html, section_of
+from dashboard.alerts.viewmodel import alert_line, runbook_html, section_of
 from dashboard.shell.access import Role, assign_role
 from grid.alerts.webhook import LONGEST, keep, read_post
 from grid.configuration import INCIDENT_RETENTION

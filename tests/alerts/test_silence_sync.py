@@ -1,7 +1,7 @@
 """Silences reach Alertmanager however long it is away, once, and what it says of them and of alerts holds here."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,8 +12,16 @@ from aiohttp.test_utils import TestServer
 from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
-from grid.alerts.alertmanager import Alertmanager, AlertmanagerGone, AlertmanagerRefused, KnownSilence, _State
-from grid.alerts.silence_sync import ELSEWHERE, MISSING, SilenceSynchronizer
+from grid.alerts.silence_sync import (
+    ELSEWHERE,
+    MISSING,
+    Alertmanager,
+    AlertmanagerGone,
+    AlertmanagerRefused,
+    KnownSilence,
+    SilenceSynchronizer,
+    _State,
+)
 from grid.models import Alert, AlertSilence
 from tests.support.shop import NOW
 
@@ -24,7 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class FakeAlertmanager:
+class FakeAlertmanager(Alertmanager):
     """Has silences and alerts, and is `broken` with an error or None."""
 
     def __init__(self) -> None:
@@ -36,7 +44,7 @@ class FakeAlertmanager:
         if self.broken is not None:
             raise self.broken
 
-    async def create_silence(self, matchers: dict[str, str], **values: Any) -> str:
+    async def create_silence(self, matchers: Mapping[str, str], **values: Any) -> str:
         self._try()
         id = f"id-{len(self.held)}"
         self.held[id] = KnownSilence(id, _State("active"), values["ends_at"], values["by"], values["comment"])

@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from dashboard.alerts.viewmodels.alert_page import SilencesView, silence_line
+from dashboard.alerts.viewmodel import SilencesView, silence_line
 from grid.alerts import silences
 from grid.models import Alert, AlertSilence, AuditEntry, User
 from tests.conftest import People

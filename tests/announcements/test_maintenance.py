@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from grid.announcements import keeper
-from grid.announcements.keeper import tell_owners
-from grid.announcements.rules import (
+from grid.announcements import maintenance as rules
+from grid.announcements.maintenance import (
     Maintenance,
     coming_sentence,
     in_force,
     reason_of,
     refused_sentence,
+    tell_owners,
     told_sentence,
 )
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
@@ -250,7 +250,7 @@ def test_killed_controller_notifies_the_rest_and_nobody_twice(shop: Shop, monkey
         tell_of_maintenance(user, sentence, now=now)
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeper, "tell_of_maintenance", dies_at_the_second)
+        patch.setattr(rules, "tell_of_maintenance", dies_at_the_second)
         with pytest.raises(KeyboardInterrupt):
             tell_owners(now=NOW)
     assert tell_owners(now=NOW) == 1

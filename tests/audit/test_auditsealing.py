@@ -14,8 +14,7 @@ from django.db import connection
 
 from grid.audit import sealing as auditsealing
 from grid.audit.chain import Link
-from grid.audit.sealer import periodic
-from grid.audit.sealing import drop_sealed, head, seal, unsealed_count, verify
+from grid.audit.sealing import drop_sealed, head, periodic, seal, unsealed_count, verify
 from grid.models import AuditChain, AuditEntry
 from tests.support.database import database_on_file
 
@@ -191,7 +190,7 @@ def test_retention_may_overtake_who_verifies(monkeypatch: pytest.MonkeyPatch) ->
 def test_controller_seals_in_small_batches_and_logs_the_head(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("grid.audit.sealer.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("grid.audit.sealing.PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(auditsealing.seal, "__defaults__", (2,))
     write(5)
 

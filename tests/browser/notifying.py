@@ -18,8 +18,7 @@ from grid.database.threads import background
 from grid.database.trouble import TroubleLog
 from grid.models import Notification, NotificationChoice, NotificationEvent, User, WebhookTarget
 from grid.notifications.outbox import _Subject, _write
-from grid.notifications.sender import Sender
-from grid.notifications.webhook import Poster
+from grid.notifications.sender import Poster, Sender
 from grid.runtime.written import notified
 from tests.browser.server import Stage
 from tests.support.certificates import certificate

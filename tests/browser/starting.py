@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from dashboard.servicelevels.page import levels_in
+from dashboard.servicelevels.views import levels_in
 from grid.models import Environment, Execution, HardwareTier, StartDay, StartUp
 from grid.starts import startups
 from tests.browser import administering, executing

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.configuration.viewmodels.settings import SettingRow
+from dashboard.configuration.viewmodel import SettingRow
 from grid import configuration as centralconfig
 from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
 from grid.models import AuditEntry, ConfigRecord, State, User

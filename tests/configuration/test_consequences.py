@@ -11,8 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.configuration import setting_effects
-from dashboard.configuration.viewmodels import consequences
-from dashboard.configuration.viewmodels.consequences import Consequence
+from dashboard.configuration.setting_effects import Consequence
 from grid import configuration as centralconfig
 from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting
 from grid.core.wording import plural
@@ -39,7 +38,7 @@ def logs(count: int) -> str:
 
 def time_limit(seconds: int, before: int = HOUR) -> Consequence:
     begun = [("bob", ago(minutes=9)), ("alice", ago(minutes=11)), ("bob", ago(minutes=12)), ("alice", ago(hours=3))]
-    return consequences.time_limit(begun, seconds=seconds, before=before, now=MOMENT)
+    return setting_effects.time_limit(begun, seconds=seconds, before=before, now=MOMENT)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_longer_limit_ends_nothing(seconds: int) -> None:
     ],
 )
 def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_loss: bool) -> None:
-    consequence = consequences.slots_per_user({"bob": 1, "alice": 20}, [1, 11], limit=limit, before=25)
+    consequence = setting_effects.slots_per_user({"bob": 1, "alice": 20}, [1, 11], limit=limit, before=25)
     assert consequence == Consequence(sentence, is_loss)
 
 
@@ -86,7 +85,7 @@ def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_lo
     ],
 )
 def test_a_shorter_retention_counts_what_is_deleted(expired: int, days: int, before: int, sentence: str) -> None:
-    consequence = consequences.retention(expired, days=days, before=before, counted=logs, at_most=100)
+    consequence = setting_effects.retention(expired, days=days, before=before, counted=logs, at_most=100)
     assert consequence == Consequence(sentence, is_loss="would be" in sentence)
 
 

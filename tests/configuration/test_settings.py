@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from django.template.loader import render_to_string
 
-from dashboard.configuration.viewmodels.consequences import Consequence
-from dashboard.configuration.viewmodels.settings import (
+from dashboard.configuration.setting_effects import Consequence
+from dashboard.configuration.viewmodel import (
     SettingFilter,
     SettingRow,
     SettingSection,

@@ -157,7 +157,7 @@ from django.utils import timezone
 from grid.database.periodic import PeriodicRunner
 from grid.database.trouble import TroubleLog
 from grid.alerts import silence_sync as passing
-from grid.alerts.alertmanager import Alertmanager
+from grid.alerts.silence_sync import Alertmanager
 passing.LOOK_SECONDS, passing.MISSING = 0.2, timedelta(seconds=1)
 async def database(work, /, *args, **kwargs):
     return await sync_to_async(work)(*args, **kwargs)

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from asgiref.sync import sync_to_async
 
-from dashboard.environments.viewmodels.packages import package_words
+from dashboard.environments.viewmodel import package_words
 from grid.database.trouble import TroubleLog
 from grid.environments import revisions
 from grid.environments.packagechecks import AWAY_SECONDS, PAUSE_SECONDS, PackageChecks, next_due

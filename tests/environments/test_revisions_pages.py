@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.environments.viewmodels.revisions import LARGE, pull_hint
+from dashboard.environments.viewmodel import LARGE, pull_hint
 from grid.environments import revisions
 from grid.environments.packagechecks import record_report, record_unchecked
 from grid.environments.packageindex import Advisory, Package, PackageMark, PackageReport

@@ -13,7 +13,7 @@ from dashboard.jobs.viewmodels.jobs import (
     ScheduleTimes,
     SweepLine,
 )
-from dashboard.notifications.viewmodels.notifications import NotificationRecord, notification_fragments
+from dashboard.notifications.viewmodel import NotificationRecord, notification_fragments
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
 from grid.executions.launchrequest import JobSettings

@@ -19,7 +19,7 @@ from dashboard.logs.viewmodels.log_lines import (
     PodLines,
     cursor_before,
     cursor_text,
-    line_filter,
+    kept_page,
     merged,
     newest,
     parse_cursor,
@@ -101,7 +101,7 @@ def taken(*lines: str, size: int = 7, **options: object) -> PodLines:
     log = PodLines("", **options)  # type: ignore[arg-type]
     whole = "".join(f"{line}\n" for line in lines).encode()
     for start in range(0, len(whole), size):
-        log.feed(whole[start : start + size])
+        log.take(log.cut(whole[start : start + size]))
     return log
 
 
@@ -134,9 +134,9 @@ def test_merged_lines_have_room_for_one_line_at_least() -> None:
 
 def test_endless_line_takes_little_memory_and_progress_keeps_end() -> None:
     bar = PodLines("")
-    bar.feed(b"2026-03-04T09:00:00Z ")
+    bar.take(bar.cut(b"2026-03-04T09:00:00Z "))
     for percent in range(20_000):
-        bar.feed(b"\r%d steps" % percent)
+        bar.take(bar.cut(b"\r%d steps" % percent))
         assert len(bar._rest) < 66_000
     [row] = rows_of(bar.lines())
     assert (row.clock, row.html) == ("09:00:00", "19999 steps")
@@ -171,22 +171,22 @@ def test_line_drawn_anew_forgets_what_was_cut(size: int) -> None:
 
 
 def test_filter_keeps_lines_by_text_and_minimum_level() -> None:
-    lines = ("INFO a", "\x1b[31mERROR\x1b[0m a", "  at b", "WARN A", "nothing")
-    assert [text for _, _, text in taken(*lines, matches=line_filter("", "error")).lines()] == [
-        b"\x1b[31mERROR\x1b[0m a",
-        b"  at b",
-    ]
-    kept = taken(*lines, matches=line_filter("r a", "")).lines()
-    assert [text for _, _, text in kept] == [b"\x1b[31mERROR\x1b[0m a"]
-    assert len(taken(*lines, matches=line_filter("A", "warning")).lines()) == 3
-    assert line_filter("", "") is None
+    log = "INFO a\n\x1b[31mERROR\x1b[0m a\n  at b\nWARN A\nnothing"
+
+    def kept(text: str, least: str) -> list[bytes]:
+        return [line for _, _, line in kept_page(log, None, text, least)[0]]
+
+    assert kept("", "error") == [b"\x1b[31mERROR\x1b[0m a", b"  at b"]
+    assert kept("r a", "") == [b"\x1b[31mERROR\x1b[0m a"]
+    assert len(kept("A", "warning")) == 3
+    assert len(kept("", "")) == 5
 
 
 def test_logs_become_one_in_the_order_of_time() -> None:
     head = PodLines("head")
-    head.feed(b"2026-03-04T09:00:01Z one\n2026-03-04T09:00:03.5Z four\n")
+    head.take(head.cut(b"2026-03-04T09:00:01Z one\n2026-03-04T09:00:03.5Z four\n"))
     worker = PodLines("abcde")
-    worker.feed(b"2026-03-04T09:00:02Z two\n  of two lines\n2026-03-04T09:00:03.25Z three")
+    worker.take(worker.cut(b"2026-03-04T09:00:02Z two\n  of two lines\n2026-03-04T09:00:03.25Z three"))
     rows = rows_of(merged([head.lines(), worker.lines()]))
     assert [(row.pod, row.clock, row.html) for row in rows] == [
         ("head", "09:00:01", "one"),
@@ -219,7 +219,7 @@ def test_a_log_looks_as_it_is_stored() -> None:
         LogQuery(q="o", level="error"),
         source,
         rows_of(lines),
-        before=cursor_before(lines, {}),
+        before=cursor_text(cursor_before(lines, {})),
         is_live=True,
     )
     assert_golden("log", render_to_string("logs/fragments/log.html", {"log": view}))

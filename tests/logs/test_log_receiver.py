@@ -9,9 +9,8 @@ import pytest
 from aiohttp import web
 
 from grid.logs.logplace import START, LogPlace
-from grid.logs.logshipping.encoding import Verdict, encode, judge
 from grid.logs.logshipping.lines import LineReading, LineSource, LoggedLine, Portion
-from grid.logs.logshipping.receiver import LogReceiver, ReceiverSettings
+from grid.logs.logshipping.receiver import LogReceiver, ReceiverSettings, Verdict, encode, judge
 from tests.support.http_server import Answer, Server, serving
 
 NOW = datetime(2026, 2, 2, 10, tzinfo=UTC)

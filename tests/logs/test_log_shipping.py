@@ -19,8 +19,8 @@ from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.logs.logplace import START, LogPlace
 from grid.logs.logshipping import store
-from grid.logs.logshipping.encoding import Verdict
 from grid.logs.logshipping.lines import LineBuffer, LineSource, LoggedLine, Portion, halves
+from grid.logs.logshipping.receiver import Verdict
 from grid.logs.logshipping.shipper import BUFFER_BYTES, LogShipper
 from grid.models import Execution, ShippedLog
 from grid.platformhealth import lights

@@ -15,7 +15,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from pytest_django.fixtures import Settings
 
 from grid.notifications.letters import SENT, SendResult
-from grid.notifications.mail import Mailer, send
+from grid.notifications.sender import Mailer, send
 from tests.notifications.test_letters import payload
 from tests.support.certificates import certificate
 from tests.support.ports import free_ports

@@ -14,7 +14,7 @@ from grid.executions.lifecycle import Transition
 from grid.executions.stopping import request_stop
 from grid.models import ConfigRecord, Execution, Notification, NotificationChoice, NotificationEvent, State
 from grid.notifications import outbox
-from grid.notifications.events import event_of
+from grid.notifications.outbox import event_of
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from dashboard.notifications.pages import bell as pages
-from dashboard.notifications.pages.notifications import PAGE_LENGTH
+from dashboard.notifications import page as pages
+from dashboard.notifications.page import PAGE_LENGTH
 from dashboard.notifications.records import mark_read
 from grid.models import Notification, NotificationChoice, User
 from grid.runtime import Runtime

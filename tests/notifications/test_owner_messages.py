@@ -8,7 +8,7 @@ import pytest
 
 from grid.core.wording import one_line
 from grid.models import AuditEntry, Execution, Notification, State
-from grid.notifications.owner_messages import MESSAGE_LONGEST, message_sentence, send_message
+from grid.notifications.outbox import MESSAGE_LONGEST, message_sentence, send_message
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.queue.test_at_once import at_once

@@ -18,7 +18,7 @@ from grid.models import Delivery, User, WebhookTarget
 from grid.notifications.channels import remove_target
 from grid.notifications.deliveries import LEASE, record_result
 from grid.notifications.letters import SENT, Payload, SendResult
-from grid.notifications.sender import Sender
+from grid.notifications.sender import Mailer, Poster, Sender
 from tests.controller.world import World, in_world
 from tests.notifications.test_deliveries import EMAIL, ada, eve, mail_server, waiting
 from tests.platformhealth.test_running import running
@@ -37,7 +37,7 @@ async def at_once(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
     return work(*args, **kwargs)
 
 
-class Outside:
+class Outside(Mailer, Poster):
     """Mail and web servers; `takes` says in seconds how long each address takes, `answers` what becomes of it."""
 
     def __init__(self) -> None:

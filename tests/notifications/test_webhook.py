@@ -16,7 +16,7 @@ from aiohttp import web
 
 from grid.core.egress import may_be_called, read_blocks
 from grid.notifications.letters import SENT, SendResult, webhook_body
-from grid.notifications.webhook import SIGNATURE, Poster
+from grid.notifications.sender import SIGNATURE, Poster
 from tests.notifications.test_letters import payload
 from tests.support.certificates import Certificate, certificate
 from tests.support.http_server import Answer, serving

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from grid.logs.verboselogging import VerboseTimes
-from grid.observability import verbosity
+from grid.observability import logcontext
 from grid.observability.logcontext import of_execution
 from grid.runtime.verbose import VerbosityFollower
 
@@ -24,12 +24,12 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             logged.append(record.getMessage())
 
     handler, root = Handler(), logging.getLogger()
-    handler.addFilter(verbosity.Verbosity())
+    handler.addFilter(logcontext.Verbosity())
     monkeypatch.setattr(root, "level", logging.INFO)
     root.addHandler(handler)
     yield logged
     root.removeHandler(handler)
-    verbosity.apply(0.0, {}, now=0.0)
+    logcontext.apply(0.0, {}, now=0.0)
 
 
 def log(text: str) -> None:
@@ -39,15 +39,15 @@ def log(text: str) -> None:
 
 def test_component_logs_its_lines_without_statement_values(lines: list[str]) -> None:
     log("before")
-    verbosity.apply(4e9, {}, now=0.0)
+    logcontext.apply(4e9, {}, now=0.0)
     log("within")
-    verbosity.apply(4e9, {}, now=5e9)
+    logcontext.apply(4e9, {}, now=5e9)
     log("after")
     assert lines == ["within"]
 
 
 def test_verbose_execution_logs_only_its_own_lines(lines: list[str]) -> None:
-    verbosity.apply(0.0, {"abc": 4e9, "over": 1.0}, now=2.0)
+    logcontext.apply(0.0, {"abc": 4e9, "over": 1.0}, now=2.0)
     with of_execution("abc"):
         log("asked the API server")
     with of_execution("def"):

@@ -11,16 +11,15 @@ from django.db import connection, transaction
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.servicelevels import page as pages
-from dashboard.servicelevels.page import ReadLevels, ServiceLevels
-from dashboard.servicelevels.records import read_level_days
+from dashboard.servicelevels import views as pages
 from dashboard.servicelevels.viewmodel import level_card
+from dashboard.servicelevels.views import ReadLevels, ServiceLevels, read_level_days
 from dashboard.shell.pages import periodic
 from grid.core.errors import ClusterUnavailable
 from grid.metrics.levels import LevelDays, PrometheusLevels, burn_query, days_query
 from grid.models import StartUp, State
 from grid.runtime import Runtime
-from grid.servicelevels import LevelDay, LevelTarget, default_targets, status_of
+from grid.servicelevels.levels import LevelDay, LevelTarget, default_targets, status_of
 from grid.starts.startups import count_start
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from grid.servicelevels import LevelDay, default_targets, status_of
+from grid.servicelevels.levels import LevelDay, default_targets, status_of
 
 FIRST = date(2026, 3, 1)
 STARTS = next(target for target in default_targets() if target.level.id == "start-time")  # 95 %

@@ -16,7 +16,7 @@ from grid.kube.resources import NETWORK_POLICIES
 from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
 from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, passages
 from grid.sharing.opening import may_open, may_open_port
-from grid.sharing.portsharing import (
+from grid.sharing.sharing import (
     offered_ports,
     ports_shared_with,
     running_ports,

@@ -3,42 +3,38 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
-from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
+from django.contrib import auth, messages
+from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.password_validation import password_validators_help_texts
-from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
-from dashboard.accounts.forms.account import ProfileForm
-from dashboard.accounts.forms.login import BUSY, JoinForm, LoginForm, OwnPasswordForm, lock_met_by
-from dashboard.accounts.people import set_profile
-from dashboard.accounts.viewmodels.logins import session_rows
-from dashboard.accounts.viewmodels.people import ROLE_WORDS
-from dashboard.notifications.notification_channels import outward_channels_view, pending_view
-from dashboard.notifications.records import channels_for, choice_rows, events_for
+from dashboard.accounts.forms import BUSY, JoinForm, LoginForm, OwnPasswordForm, ProfileForm, lock_met_by
+from dashboard.accounts.people import set_password, set_profile
+from dashboard.accounts.viewmodel import ROLE_WORDS, session_rows
+from dashboard.notifications.records import channels_for, choice_rows, events_for, outward_channels_view, pending_view
 from dashboard.shell.access import may_observe, role_of, user_of
 from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts import sessions
+from grid.accounts.backend import may_log_in
 from grid.accounts.lockouts import client_network
-from grid.accounts.sessions import stored_key
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import AuditEntry, Membership, User
-from grid.notifications.addresses import call_off
+from grid.models import AuditEntry, EmailChange, Membership, User
+from grid.notifications import addresses
 
 _BUSY_SECONDS = 5
 
 
-class Login(LoginView):
+class Login(auth_views.LoginView):
     """The login page. It responds with 503 when too many passwords are being checked at once, and with 429 to a locked-out user."""
 
     template_name = "accounts/login.html"
@@ -60,15 +56,14 @@ class Login(LoginView):
         return refused(self.request, super().form_invalid(form), form)
 
 
-class Logout(LogoutView):
+class Logout(auth_views.LogoutView):
     """Logs out, with an audit entry of whoever was logged in."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         with transaction.atomic():
             if isinstance(request.user, User):
                 _write_login(request, request.user, AuditEntry.Action.LOGGED_OUT)
-            answer: HttpResponse = super().post(request, *args, **kwargs)
-        return answer
+            return super().post(request, *args, **kwargs)
 
 
 def _write_login(request: HttpRequest, user: User, action: str) -> None:
@@ -92,7 +87,7 @@ def admin_login(request: HttpRequest) -> HttpResponse:
     """Redirect Django's admin to the one login page: a second one would be another way to try passwords."""
     if request.user.is_authenticated:
         raise PermissionDenied(_("Only admins can see this page."))
-    return redirect_to_login(request.GET.get("next", "/admin/"))
+    return auth_views.redirect_to_login(request.GET.get("next", "/admin/"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -114,7 +109,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "pending": pending_view(user, now),
         "role": f"{ROLE_TITLES[role_of(user)]}: {ROLE_WORDS[role_of(user)]}",
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
-        "choices": choice_rows(user.pk, offered, events_for(user)),
+        "choices": choice_rows(user, offered, events_for(user)),
         "channels": offered.values(),
         "outward": outward_channels_view(user, now),
         "rows": session_rows(sessions.of_user(user, now), _this(request)),
@@ -155,9 +150,9 @@ def password(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         with transaction.atomic():
             user = form.save()
-            update_session_auth_hash(request, user)
+            auth.update_session_auth_hash(request, user)
             sessions.end_others(user, _this(request))
-            call_off(user)
+            addresses.call_off(user)
             write_entry(user, user, {"password": [_("old"), _("changed")]})
         messages.success(request, _("Your password was changed, and all your other sessions were ended."))
         return redirect("account")
@@ -187,4 +182,103 @@ def _end_sessions(user: User, end: Callable[[User], int]) -> int:
 
 
 def _this(request: HttpRequest) -> str:
-    return stored_key(request.session.session_key or "")
+    return sessions.stored_key(request.session.session_key or "")
+
+
+_BACKEND = "grid.accounts.AccountBackend"
+
+
+class Join(auth_views.PasswordResetConfirmView):
+    """Django's view, which keeps the token in the session instead of the address. A link that does not work is answered with 410."""
+
+    form_class = JoinForm
+    template_name = "accounts/join.html"
+    user: User | None
+
+    def get_user(self, uidb64: str) -> User | None:
+        user = super().get_user(uidb64)
+        return user if isinstance(user, User) and may_log_in(user, self.request) else None
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "request": self.request}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        joining = {"person": self.user, "rules": password_validators_help_texts()} if self.validlink else {}
+        return super().get_context_data(**kwargs) | joining
+
+    def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
+        return super().render_to_response(context, **{"status": 200 if self.validlink else 410, **kwargs})
+
+    def form_invalid(self, form: JoinForm) -> HttpResponse:  # type: ignore[override]
+        return refused(self.request, super().form_invalid(form), form)
+
+    def form_valid(self, form: JoinForm) -> HttpResponseRedirect:  # type: ignore[override]
+        """Store the password and log in, unless the link was used while the form was filled in."""
+        user = form.user
+        if not set_password(user, self.request.session.pop(auth_views.INTERNAL_RESET_SESSION_TOKEN)):
+            return redirect(self.request.path)
+        auth.login(self.request, user, _BACKEND)
+        messages.success(self.request, _("Your password is set, and you are logged in."))
+        return redirect("home")
+
+
+join = require_http_methods(["GET", "HEAD", "POST"])(Join.as_view())
+
+
+_LINK = "email_link"
+_OTHERS_LINK = _(
+    "This link is for another account. Log out, then open it again and log in as the person who asked for it."
+)
+
+
+@login_not_required
+@require_safe
+def email_link(request: HttpRequest, id: int, token: str) -> HttpResponse:
+    """Keep the token in the session, and lead to the page that asks; 410 for a link that does not work."""
+    if addresses.change_of_link(id, token, now=timezone.now()) is None:
+        return _confirm_page(request, None)
+    request.session[_LINK] = [id, token]
+    return redirect("email-confirm")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def email_confirm(request: HttpRequest) -> HttpResponse:
+    """Ask whether the address is right, then use it; 403 for somebody else's link."""
+    user, now = user_of(request), timezone.now()
+    id, token = request.session.get(_LINK, [0, ""])
+    pending = addresses.change_of_link(id, token, now=now)
+    if pending is None:
+        return _confirm_page(request, None)
+    if id != user.pk:
+        raise PermissionDenied(_OTHERS_LINK)
+    if request.method != "POST":
+        return _confirm_page(request, pending)
+    del request.session[_LINK]
+    if not addresses.confirm(user, token, now=now):
+        return _confirm_page(request, None)
+    messages.success(request, _("Your e-mail address is {address} now.", address=pending.address))
+    return redirect("account")
+
+
+@require_POST
+def email_send_again(request: HttpRequest) -> HttpResponse:
+    try:
+        is_sent = addresses.send_again(user_of(request), now=timezone.now())
+    except Rejected as refused:
+        messages.error(request, refused.sentences)
+    else:
+        if is_sent:
+            messages.success(request, _("Another link is being sent. The earlier one no longer works."))
+    return redirect("account")
+
+
+@require_POST
+def email_cancel(request: HttpRequest) -> HttpResponse:
+    if addresses.call_off(user_of(request)):
+        messages.success(request, _("Your e-mail address stays as it is."))
+    return redirect("account")
+
+
+def _confirm_page(request: HttpRequest, pending: EmailChange | None) -> HttpResponse:
+    """Ask whether to use the address; 410 without one, because the link does not work."""
+    return render(request, "accounts/email_confirm.html", {"pending": pending}, status=200 if pending else 410)

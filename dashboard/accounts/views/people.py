@@ -1,5 +1,6 @@
-"""The admins' pages of people: who may log in, with which role, since when; invitations, links, and closed accounts."""
+"""The admins' pages of people: who may log in, with which role, since when; invitations, links, closed accounts, and locked logins."""
 
+import ipaddress
 from datetime import timedelta
 
 from django.conf import settings
@@ -12,25 +13,20 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
 from dashboard.accounts import people as accounts
-from dashboard.accounts.forms.people import InviteForm, PeopleFilterForm, RoleForm
+from dashboard.accounts import viewmodel
+from dashboard.accounts.forms import InviteForm, PeopleFilterForm, RoleForm
 from dashboard.accounts.people import OwnAccount
-from dashboard.accounts.viewmodels.logins import session_rows
-from dashboard.accounts.viewmodels.memberships import role_sentences
-from dashboard.accounts.viewmodels.people import (
-    deactivation_sentences,
-    people_chips,
-    person_row,
-    valid_for,
-)
-from dashboard.administration.viewmodel import history_lines
+from dashboard.administration.views import latest_changes
 from dashboard.shell.access import PERMISSIONS, Role, admin_required, user_of
 from dashboard.shell.viewmodels.listing import Confirmation, Paging
 from dashboard.shell.viewmodels.states import ROLE_TITLES
-from grid.accounts import sessions
-from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.accounts import lockouts, sessions
+from grid.accounts.lockouts import Scope
+from grid.configuration.general import ACCESS_LOST_TIMEOUT
+from grid.configuration.store import value_of
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Execution, Membership, State, User
 from grid.models.execution import ACTIVE_STATES
@@ -42,7 +38,6 @@ _MADE = {
     Role.OPERATOR: _("Make {subject} an operator"),
     Role.ADMIN: _("Make {subject} an admin"),
 }
-_HISTORY_LENGTH = 50
 HISTORY_LABELS = {
     "role": _("Role"),
     "state": _("State"),
@@ -71,9 +66,9 @@ def people(request: HttpRequest) -> HttpResponse:
     roles, projects = accounts.roles_of(shown), accounts.project_names(shown)
     context = {
         "form": form,
-        "rows": [person_row(user, roles[user.pk], projects.get(user.pk, ())) for user in shown],
+        "rows": [viewmodel.person_row(user, roles[user.pk], projects.get(user.pk, ())) for user in shown],
         "conditions": conditions,
-        "chips": people_chips(conditions),
+        "chips": viewmodel.people_chips(conditions),
         "paging": _paging(page, conditions),
         "now": timezone.now(),
     }
@@ -96,8 +91,7 @@ def invite(request: HttpRequest) -> HttpResponse:
             form.add_error("username", _("This name is taken."))
         else:
             return _link_page(request, *accounts.make_link(user.pk, actor=actor))
-    status = 400 if form.is_bound else 200
-    return render(request, "accounts/person_invite.html", {"form": form}, status=status)
+    return render(request, "accounts/person_invite.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
 @require_safe
@@ -106,16 +100,15 @@ def person(request: HttpRequest, id: int) -> HttpResponse:
     user = get_object_or_404(User, pk=id)
     now = timezone.now()
     role = accounts.roles_of([user])[user.pk]
-    entries = AuditEntry.objects.filter(object_type="user", object_id=str(id))[:_HISTORY_LENGTH]
     context = {
         "person": user,
         "now": now,
-        "x": person_row(user, role, ()),
+        "x": viewmodel.person_row(user, role, ()),
         "is_own": user == request.user,
         "form": RoleForm(initial={"role": role.value}),
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
-        "sessions": session_rows(sessions.of_user(user, now), ""),
-        "history": history_lines(entries, HISTORY_LABELS),
+        "sessions": viewmodel.session_rows(sessions.of_user(user, now), ""),
+        "history": latest_changes(HISTORY_LABELS, object_type="user", object_id=str(id)),
     }
     return render(request, "accounts/person.html", context)
 
@@ -147,8 +140,7 @@ def person_link(request: HttpRequest, id: int) -> HttpResponse:
     user = get_object_or_404(User, pk=id, is_active=True)
     if request.method == "POST":
         return _link_page(request, *accounts.make_link(id, actor=user_of(request)))
-    context = {"person": user, "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT)}
-    return render(request, "accounts/person_link.html", context)
+    return _link_page(request, user)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -157,8 +149,7 @@ def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
     """Say what deactivating the account does, then do it."""
     user = get_object_or_404(User, pk=id)
     if request.method != "POST":
-        is_own = user == request.user
-        context = {"person": user, "is_own": is_own, "consequences": _consequences(user)}
+        context = {"person": user, "is_own": user == request.user, "consequences": _consequences(user)}
         return render(request, "accounts/person_deactivate.html", context)
     try:
         accounts.set_active(id, False, actor=user_of(request))
@@ -192,27 +183,21 @@ def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
 
 def _role_question(user: User, role: Role) -> Confirmation:
     before = accounts.roles_of([user])[user.pk]
-    page = reverse("person", args=[user.pk])
     return Confirmation(
         _MADE[role],
         user.get_username(),
-        role_sentences(PERMISSIONS[before], PERMISSIONS[role]),
+        viewmodel.role_sentences(PERMISSIONS[before], PERMISSIONS[role]),
         action_url=reverse("person-role", args=[user.pk]),
         answer=_("Change role"),
         keep=_("Keep {role}", role=ROLE_TITLES[before].lower()),
-        keep_url=page,
+        keep_url=reverse("person", args=[user.pk]),
         fields=(("role", role.value),),
         is_danger=bool(PERMISSIONS[before] ^ PERMISSIONS[role]),
     )
 
 
-def _link_page(request: HttpRequest, user: User, link: str) -> HttpResponse:
-    context = {
-        "person": user,
-        "link": link,
-        "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT),
-        "is_invited": not user.has_usable_password(),
-    }
+def _link_page(request: HttpRequest, user: User, link: str = "") -> HttpResponse:
+    context = {"person": user, "link": link, "valid_for": viewmodel.valid_for(settings.PASSWORD_RESET_TIMEOUT)}
     return render(request, "accounts/person_link.html", context)
 
 
@@ -220,7 +205,7 @@ def _consequences(user: User) -> list[str]:
     active = Execution.objects.unsettled().filter(owner=user, state__in=ACTIVE_STATES)
     waiting = active.filter(state=State.QUEUED).count()
     owned = Membership.objects.filter(user=user, role=Membership.Role.OWNER, project__is_archived=False)
-    return deactivation_sentences(
+    return viewmodel.deactivation_sentences(
         sessions=sessions.of_user(user, timezone.now()).count(),
         waiting=waiting,
         running=active.count() - waiting,
@@ -233,13 +218,38 @@ def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
     def link(number: int) -> str:
         return "?" + urlencode(conditions | {"page": str(number)})
 
+    shown = {"first": page.start_index(), "last": page.end_index(), "total": page.paginator.count}
     return Paging(
-        _(
-            "{first:,} to {last:,} of {total:,}",
-            first=page.start_index(),
-            last=page.end_index(),
-            total=page.paginator.count,
-        ),
+        _("{first:,} to {last:,} of {total:,}", **shown),
         link(page.previous_page_number()) if page.has_previous() else "",
         link(page.next_page_number()) if page.has_next() else "",
     )
+
+
+@require_GET
+@admin_required
+def logins(request: HttpRequest) -> HttpResponse:
+    now = timezone.now()
+    context = {
+        "rows": viewmodel.lock_rows(lockouts.locks(now)),
+        "now": now,
+        "policy": lockouts.policy(),
+        "history": latest_changes({"failures": _("Wrong passwords")}, action=AuditEntry.Action.UNLOCKED),
+    }
+    return render(request, "accounts/logins.html", context)
+
+
+@require_POST
+@admin_required
+def unlock(request: HttpRequest) -> HttpResponse:
+    """End one lock. It is no error when the lock has expired in the meantime."""
+    name, address = request.POST.get("name", ""), request.POST.get("address", "")
+    try:
+        if address:
+            ipaddress.ip_address(address)  # PostgreSQL rejects anything else for that column
+        ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=user_of(request))
+    except ValueError:
+        raise SuspiciousOperation(_("There is no such kind of lock.")) from None
+    outcome = _("Unlocked: logging in is possible again.") if ended else _("That lock had already ended.")
+    messages.success(request, outcome)
+    return redirect("logins")

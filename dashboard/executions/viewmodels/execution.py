@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.executions.viewmodels.run_files import RunFilesRecord, RunPlace
-from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
+from dashboard.logs.viewmodels.knowledge import ShownFinding, shown_findings
 from dashboard.shell.viewmodels.format import size_words, span
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import ENDED_STATES, StatusLine, kind_name, state_status, state_word

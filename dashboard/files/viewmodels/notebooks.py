@@ -153,9 +153,8 @@ def notebook(content: bytes) -> Notebook:
     except msgspec.ValidationError:
         file = _File()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise NotANotebook(
-            _("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.")
-        ) from None
+        sentence = _("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.")
+        raise NotANotebook(sentence) from None
     listed_cells = _decoded(_CELLS, file.cells)
     if listed_cells is None:
         raise NotANotebook(_("This is not a notebook of format 4, which has a list of cells. Its text is shown."))
@@ -163,7 +162,9 @@ def notebook(content: bytes) -> Notebook:
     cells, has_more = _elements(listed_cells, SHOWN_CELLS)
     shown = tuple(_cell(cell, budget) for cell in cells)
     note = _("The cells after the first {shown_cells} are left out; download the notebook to see all.")
-    return Notebook(_language(file.metadata), shown, note.format(shown_cells=SHOWN_CELLS) if has_more else "")
+    language = _decoded(_LANGUAGE, (_decoded(_METADATA, file.metadata) or _Metadata()).language_info) or _Language()
+    name = (_decoded(_STRING, language.name) or "")[:30]
+    return Notebook(name, shown, note.format(shown_cells=SHOWN_CELLS) if has_more else "")
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -181,17 +182,13 @@ class _Budget:
     """How much more text and how many more images the page may have."""
 
     def __init__(self) -> None:
-        self._text, self._images = ALL_TEXT, SHOWN_IMAGES
+        self._text, self.images = ALL_TEXT, SHOWN_IMAGES
 
     def cut(self, text: str, has_more: bool) -> tuple[str, str]:
         """Return as much of the text as may be shown, and a note on the rest; `has_more` where there is more than the text already."""
         shown = text[: min(SHOWN_TEXT, self._text)]
         self._text -= len(shown)
         return shown, _CUT if has_more or len(shown) < len(text) else ""
-
-    def takes_image(self) -> bool:
-        self._images -= 1
-        return self._images >= 0
 
 
 def _cell(cell: Raw, budget: _Budget) -> Cell:
@@ -244,13 +241,13 @@ def _data_output(forms: dict[str, Raw], budget: _Budget) -> Output:
 def _image(kind: str, text: str, budget: _Budget) -> Output:
     encoded = "".join(text[: IMAGE_CHARACTERS + 2**16].split())
     if len(encoded) > IMAGE_CHARACTERS:
-        return Output(
-            "nothing", note=_("An image of more than {size} is left out.", size=format_bytes(IMAGE_CHARACTERS * 3 // 4))
-        )
+        largest = format_bytes(IMAGE_CHARACTERS * 3 // 4)
+        return Output("nothing", note=_("An image of more than {size} is left out.", size=largest))
     if not encoded.startswith(_BEGINNINGS[kind]) or not _BASE64.fullmatch(encoded):
         return Output("nothing", note=_("An image that is damaged is left out."))
-    if not budget.takes_image():
+    if not budget.images:
         return Output("nothing", note=_LATER)
+    budget.images -= 1
     return Output("image", source=f"data:{kind};base64,{encoded}")
 
 
@@ -266,8 +263,3 @@ def _text(value: Raw, between: str = "") -> tuple[str, bool]:
         return text or "", False
     lines, has_more = _elements(text, SHOWN_LINES)
     return between.join(lines), has_more
-
-
-def _language(metadata: Raw) -> str:
-    info = _decoded(_LANGUAGE, (_decoded(_METADATA, metadata) or _Metadata()).language_info) or _Language()
-    return (_decoded(_STRING, info.name) or "")[:30]

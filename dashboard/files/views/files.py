@@ -22,7 +22,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.files.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
 from dashboard.files.viewmodels.notebooks import NOTEBOOK_BYTES, NotANotebook, is_notebook, notebook
-from dashboard.shell.access import may_contribute, may_see_project
+from dashboard.secrets.views import seen_project
+from dashboard.shell.access import may_contribute
 from grid.audit.entries import write_entry
 from grid.core.errors import GridError
 from grid.core.quantity import format_bytes
@@ -136,9 +137,8 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
     except (GridError, OSError) as error:
         logger.warning("not pushed again project=%s name=%s reason=%s", id, name[:60], error)
         why = str(error) if isinstance(error, RemoteFailed) else _("Try again later.")
-        messages.error(
-            request, _("The changes of {name} could not be pushed now; they stay kept. {why}", name=name[:60], why=why)
-        )
+        kept = _("The changes of {name} could not be pushed now; they stay kept. {why}", name=name[:60], why=why)
+        messages.error(request, kept)
         return redirect("project-files", id)
     unpushed = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
     by = request.user.get_username()
@@ -176,10 +176,8 @@ def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
 
 def project_repository(request: HttpRequest, id: str) -> tuple[Project, Repository]:
     """Return the project and its repository. Raise Http404 for who may not know of it, or where its files are not in Git."""
-    project = Project.objects.filter(pk=id).first()
-    if project is None or not may_see_project(request.user, _roles(project)):
-        raise Http404
-    if not may_contribute(request.user, _roles(project)):
+    project, roles = seen_project(request, id)
+    if not may_contribute(request.user, roles):
         raise PermissionDenied(_("Only the owner and contributors of the project see its files."))
     if not project.is_in_git or not settings.REPOSITORIES:
         raise Http404
@@ -191,9 +189,8 @@ def _shown(name: str, entry: TreeEntry, repository: Repository, *, as_text: bool
     context: dict[str, Any] = {}
     if is_notebook(name) and not entry.is_link and not as_text:
         if entry.size > NOTEBOOK_BYTES:
-            context["notebook_problem"] = _(
-                "Notebooks over {size} are shown as text.", size=format_bytes(NOTEBOOK_BYTES)
-            )
+            largest = format_bytes(NOTEBOOK_BYTES)
+            context["notebook_problem"] = _("Notebooks over {size} are shown as text.", size=largest)
         else:
             context["notebook_content"] = repository.head_of(entry, NOTEBOOK_BYTES)
     return {**context, "file": file(name, entry, repository.head_of(entry, SHOWN_BYTES))}
@@ -225,7 +222,3 @@ def _unreadable(context: dict[str, Any], error: Exception) -> dict[str, Any]:
     logger.warning("files not read project=%s reason=%s", context["project"].pk, error)
     problem = BUSY if isinstance(error, GitBusy) else _TOO_LONG if isinstance(error, AnswerTooLong) else _UNREADABLE
     return {**context, "problem": problem}
-
-
-def _roles(project: Project) -> dict[int, str]:
-    return dict(project.memberships.values_list("user_id", "role"))

@@ -13,8 +13,9 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.files.forms.remotes import RemoteForm
-from dashboard.shell.access import may_manage_project, may_see_project, user_of
+from dashboard.files.forms import RemoteForm
+from dashboard.secrets.views import add_problems, seen_project
+from dashboard.shell.access import may_manage_project, user_of
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -27,6 +28,14 @@ from grid.models import Project, RemoteRepository
 logger = logging.getLogger(__name__)
 
 _UNREADABLE = _("The stored secret can no longer be read. Store it again.")
+_FORGOTTEN = _("The remote repository and its secret are forgotten here. Nothing in it was changed.")
+_SAME_KEY = _("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
+_ASK_FOR_NEW = _(
+    "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place."
+)
+_COMPARE = _(
+    "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one."
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -41,8 +50,7 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
         try:
             stored = remotes.put(project, by=user_of(request), now=timezone.now(), **form.cleaned_data)
         except Rejected as refused:
-            for problem in refused.problems:
-                form.add_error(problem.path if problem.path in form.fields else None, problem.message)
+            add_problems(form, refused)
         else:
             more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
             messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))
@@ -87,16 +95,13 @@ def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
     """Trust the server's key that the person has compared."""
     project = _project(request, id)
     try:
-        key = remotes.confirm(
-            project, by=user_of(request), key=request.POST.get("key", ""), url=request.POST.get("url", "")
-        )
+        typed = {name: request.POST.get(name, "") for name in ("key", "url")}
+        key = remotes.confirm(project, by=user_of(request), **typed)
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
     else:
-        messages.success(
-            request,
-            _("The server is known by {fingerprint}. Test the connection once more.", fingerprint=key.fingerprint),
-        )
+        known = _("The server is known by {fingerprint}. Test the connection once more.", fingerprint=key.fingerprint)
+        messages.success(request, known)
     return redirect("project-remote", id)
 
 
@@ -107,30 +112,25 @@ def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
     else:
-        messages.success(
-            request, _("The remote repository and its secret are forgotten here. Nothing in it was changed.")
-        )
+        messages.success(request, _FORGOTTEN)
     return redirect("project-remote", id)
 
 
 def _tell(request: HttpRequest, remote: RemoteRepository, branches: list[str]) -> None:
-    tell, sentence = messages.error, _("The connection works, but it has no branch {branch}. Choose one that it has.")
+    sentence = _("The connection works, but it has no branch {branch}. Choose one that it has.")
     if not branches:
-        tell = messages.success
         sentence = _("The connection works. It has no branches yet; the first save creates {branch}.")
     elif remote.branch in branches:
-        tell = messages.success
         sentence = _("The connection works, and it has the branch {branch}. Writing was not tried.")
-    tell(request, sentence.format(branch=remote.branch))
+    is_usable = not branches or remote.branch in branches
+    (messages.success if is_usable else messages.error)(request, sentence.format(branch=remote.branch))
 
 
 def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
     """Return the key that the server shows now, in place of the confirmed one. Raise RemoteFailed when it is that again."""
     key = connection.host_key()
     if f"{key.type} {key.text}" == remote.host_key:
-        raise RemoteFailed(
-            _("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
-        )
+        raise RemoteFailed(_SAME_KEY)
     return key
 
 
@@ -142,18 +142,11 @@ def _ask(request: HttpRequest, project: Project, remote: RemoteRepository, key: 
         sentences = [
             _("The server was known by the fingerprint {fingerprint}.", fingerprint=_fingerprint(remote)),
             _("Now it shows another key, of type {type} with the fingerprint {fingerprint}.", **shown),
-            _(
-                "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place."
-            ),
+            _ASK_FOR_NEW,
         ]
     else:
         title, answer = _("Is this the key of {subject}"), _("It is the same: confirm")
-        sentences = [
-            _("It shows a key of type {type} with the fingerprint {fingerprint}.", **shown),
-            _(
-                "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one."
-            ),
-        ]
+        sentences = [_("It shows a key of type {type} with the fingerprint {fingerprint}.", **shown), _COMPARE]
     question = Confirmation(
         title,
         parse(remote.url).known_host,
@@ -177,10 +170,7 @@ def _fingerprint(known: RemoteRepository | None) -> str:
 
 def _project(request: HttpRequest, id: str) -> Project:
     """Return the project. Raise Http404 for strangers and where Git is not offered, PermissionDenied for who may not change it."""
-    project = Project.objects.filter(pk=id).first()
-    roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
-    if project is None or not may_see_project(request.user, roles):
-        raise Http404
+    project, roles = seen_project(request, id)
     if not may_manage_project(request.user, roles):
         raise PermissionDenied(_("Only the owner of the project and admins set up its remote repository."))
     if not settings.REPOSITORIES:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import chain
 
-_STRINGS = frozenset(
-    "\x9d\x90\x9e\x9f\x98"
-)  # OSC and its like begin with one of these, or ESC and one of those: titles, links
+# OSC and its like, such as titles and links, begin with one of these, or ESC and one of those.
+_STRINGS = frozenset("\x9d\x90\x9e\x9f\x98")
 _ESCAPED_STRINGS = frozenset("]P^_X")
 _INTRODUCERS, _STOPS = ("\x1b", "\x9b", *_STRINGS), ("\x07", "\x1b", "\x9c")
 _PARAMETERS, _INTERMEDIATES = frozenset("0123456789:;<=>?"), frozenset(" !\"#$%&'()*+,-./")
@@ -43,18 +43,14 @@ def terminal_html(text: str) -> str:
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield the classes and the text of each stretch of one style; "" when it has none."""
     colour, is_bold, start = "", False, 0
-    for begin, end, parameters in () if text.isprintable() else _sequences(text):
-        if part := _kept(text[start:begin]):
-            yield _classes(colour, is_bold), part
+    sequences = () if text.isprintable() else _sequences(text)
+    for begin, end, parameters in chain(sequences, ((len(text), len(text), None),)):
+        part = text[start:begin]
+        if part := part if part.isprintable() else part.translate(_DROPPED):
+            yield " ".join(name for name in (colour, "ansi-bold" if is_bold else "") if name), part
         start = end
         if parameters is not None:
             colour, is_bold = _styled(parameters, colour, is_bold)
-    if part := _kept(text[start:]):
-        yield _classes(colour, is_bold), part
-
-
-def _kept(text: str) -> str:
-    return text if text.isprintable() else text.translate(_DROPPED)
 
 
 class _Next:
@@ -110,10 +106,6 @@ def _after(text: str, place: int, characters: frozenset[str]) -> int:
     while place < len(text) and text[place] in characters:
         place += 1
     return place
-
-
-def _classes(colour: str, is_bold: bool) -> str:
-    return " ".join(name for name in (colour, "ansi-bold" if is_bold else "") if name)
 
 
 def _styled(parameters: str, colour: str, is_bold: bool) -> tuple[str, bool]:

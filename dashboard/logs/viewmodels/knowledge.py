@@ -1,9 +1,10 @@
-"""The rows of the knowledge base, and what a pasted log matches; pure."""
+"""What is known about lines of logs: the rows of the knowledge base, and what an execution's page says of its findings; pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.logpatterns import BUILT_IN, LogPattern, is_built_in
 
 
@@ -48,3 +49,23 @@ def knowledge_lines(
         for row, is_off in entries
     ]
     return sorted(lines, key=lambda line: (line.is_off, -line.occurrences.logs, line.is_built_in, line.title.lower()))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """A finding of the execution's log; its `words` are "" when the state's sentence has them already."""
+
+    words: str
+    meaning: str
+    line: str
+    link: str
+
+
+def shown_findings(findings: Iterable[LogFinding], sentence: str) -> tuple[ShownFinding, ...]:
+    """Return the findings with their words, but for what the state's `sentence` says already."""
+
+    def shown(known: LogFinding) -> ShownFinding:
+        words = "" if known.meaning in sentence else f"{known.meaning} {known.cure}".strip()
+        return ShownFinding(words, known.meaning, known.line, known.link)
+
+    return tuple(map(shown, findings))

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
-from urllib.parse import quote, urlencode
+from typing import Any, ClassVar, Protocol
+from urllib.parse import urlencode
 
 from dashboard.logs.viewmodels.log_level import LEVELS
-from dashboard.logs.viewmodels.log_lines import Cursor, LogRow, cursor_text, parse_cursor
+from dashboard.logs.viewmodels.log_lines import LogRow, cursor_text, parse_cursor
 from grid.core.labels import APP_COMPONENT, HEAD
 from grid.core.translation import gettext as _
 from grid.kube.objects import ContainerStatus, Pod
@@ -97,13 +97,6 @@ class LogElsewhere:
     lost: int = 0
 
 
-def elsewhere(template: str, name: str, execution_id: str, lost: int) -> LogElsewhere | None:
-    """Return the place that the setting's template leads to; None without one."""
-    if not template:
-        return None
-    return LogElsewhere(name, template.replace("{execution}", quote(execution_id, safe="")), lost)
-
-
 @dataclass(frozen=True, slots=True)
 class LogView:
     """All that the log's template shows."""
@@ -113,8 +106,8 @@ class LogView:
     asked: LogQuery = field(default_factory=LogQuery)
     source: LogSource | None = None
     rows: Sequence[LogRow] = ()
-    before: Cursor = field(default_factory=dict)  # what is earlier; {} when these lines are the first
-    after: Cursor = field(default_factory=dict)
+    before: str = ""  # the cursor of what is earlier; "" when these lines are the first
+    after: str = ""
     is_live: bool = False
     seconds: int = 2  # between two requests for newer lines
     has_gap: bool = False  # lines are missing before these
@@ -124,6 +117,7 @@ class LogView:
     why_empty: str = ""
     scope: str = ""  # which lines these are, in words
     elsewhere: LogElsewhere | None = None
+    levels: ClassVar[Mapping[str, str]] = LEVELS
 
     @property
     def found_row(self) -> LogRow | None:
@@ -131,10 +125,6 @@ class LogView:
         if self.asked.before or self.asked.after:
             return None
         return next((row for row in reversed(self.rows) if row.finding), None)
-
-    @property
-    def levels(self) -> Mapping[str, str]:
-        return LEVELS
 
     @property
     def filter_words(self) -> str:
@@ -157,19 +147,11 @@ class LogView:
 
     @property
     def earlier_url(self) -> str:
-        return f"{self.page_url}?tab=log&{self.asked.query(before=self.before_text, after='')}"
+        return f"{self.page_url}?tab=log&{self.asked.query(before=self.before, after='')}"
 
     @property
     def download_url(self) -> str:
         return f"{self.url}?download=1&{self.asked.query(before='', after='', q='', level='')}".rstrip("&")
-
-    @property
-    def before_text(self) -> str:
-        return cursor_text(self.before)
-
-    @property
-    def after_text(self) -> str:
-        return cursor_text(self.after)
 
 
 def all_source(pods: Sequence[Pod]) -> LogSource | None:
@@ -177,7 +159,9 @@ def all_source(pods: Sequence[Pod]) -> LogSource | None:
     if not pods:
         return None
     names = tuple(sorted((pod.metadata.name for pod in pods), key=lambda name: ("-head-" not in name, name)))
-    started = started_pods(pods)
+    started = [pod for pod in pods if _has_started(pod, MAIN_CONTAINER)]  # the head first, then the newest
+    started.sort(key=lambda pod: str(pod.metadata.creation_timestamp or ""), reverse=True)
+    started.sort(key=lambda pod: pod.metadata.labels.get(APP_COMPONENT) != HEAD)
     return LogSource(
         namespace=pods[0].metadata.namespace,
         pod=ALL,
@@ -216,14 +200,6 @@ def log_source(pods: Sequence[Pod], asked: LogQuery, *, main: str) -> LogSource 
         is_live=not is_previous and not has_ended,
         members=(("", pod.metadata.name),),
     )
-
-
-def started_pods(pods: Sequence[Pod]) -> list[Pod]:
-    """Return the pods whose program has started, the head first, then the newest."""
-    started = [pod for pod in pods if _has_started(pod, MAIN_CONTAINER)]
-    started.sort(key=lambda pod: str(pod.metadata.creation_timestamp or ""), reverse=True)
-    started.sort(key=lambda pod: pod.metadata.labels.get(APP_COMPONENT) != HEAD)
-    return started
 
 
 def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:

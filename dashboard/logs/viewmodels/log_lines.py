@@ -6,7 +6,7 @@ timestamps. A cursor is the positions of all pods that are shown, as text for a 
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -38,8 +38,6 @@ class LogPosition:
 
 Cursor = Mapping[str, LogPosition]
 RawLine = tuple[str, str, bytes]  # the normalized timestamp, or ""; the pod's short name; what the program wrote
-# Of the line and the level before it: whether it is shown, and its own level.
-LineFilter = Callable[[bytes, str], tuple[bool, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +82,18 @@ class PodLines:
         keep: int = PAGE_LINES,
         after: LogPosition | None = None,
         before: LogPosition | None = None,
-        matches: LineFilter | None = None,
         has_stamps: bool = True,
     ) -> None:
         self.pod = pod
         self.taken = 0  # lines of the stream, whether kept or not
         self.passed = 0  # of these, between the positions and matching
         self.first = self.latest = ""  # the timestamps of the stream's first and last line
-        self._keep, self._after, self._before, self._matches = keep, after, before, matches
+        self._keep, self._after, self._before = keep, after, before
         self._has_stamps = has_stamps
         self._hidden = before.count if before else 0  # of the last lines, those that are shown already
         self._kept: deque[RawLine] = deque()
         self._kept_bytes = 0
         self._rest = b""
-        self._level = ""
-
-    def feed(self, chunk: bytes) -> None:
-        self.take(self.cut(chunk))
 
     def cut(self, chunk: bytes) -> list[bytes]:
         """Return the lines that end in the next chunk of the stream, for `take`."""
@@ -137,8 +130,6 @@ class PodLines:
         self.taken += 1
         if self.taken == 1:
             self.first = stamp
-        if self._matches is not None:
-            is_match, self._level = self._matches(text, self._level)
         is_late_enough = self._after is None or stamp > self._after.stamp
         is_early_enough = self._before is None or stamp <= self._before.stamp
         if not (is_match and is_late_enough and is_early_enough):
@@ -152,27 +143,15 @@ class PodLines:
             self._kept_bytes -= len(self._kept.popleft()[2])
 
 
-def line_filter(text: str, least: str) -> LineFilter | None:
-    """Return what says whether a line after one of some level is shown, and its own level; None when all are shown."""
-    if not text and not least:
-        return None
-    wanted = text.lower()
-
-    def matches(raw: bytes, before: str) -> tuple[bool, str]:
-        shown = plain(_decoded(raw))
-        level = level_of(shown, before)
-        return wanted in shown.lower() and is_shown(level, least), level
-
-    return matches
-
-
-def matching_lines(lines: Sequence[bytes], text: str, least: str, before: str) -> tuple[list[bool], str]:
+def matching_lines(
+    lines: Sequence[bytes], text: str, least: str, before: str, *, has_stamps: bool = True
+) -> tuple[list[bool], str]:
     """Return for each line whether a filter lets it pass, and the level of the last one; `before` is that of the line before them."""
-    matches = line_filter(text, least)
-    matching = []
+    text, matching = text.lower(), []
     for line in lines:
-        is_match, before = matches(stamped(line)[1], before) if matches else (True, before)
-        matching.append(is_match)
+        shown = plain(_decoded(stamped(line)[1] if has_stamps else line))
+        before = level_of(shown, before)
+        matching.append(text in shown.lower() and is_shown(before, least))
     return matching, before
 
 
@@ -187,8 +166,10 @@ def newest(lines: Sequence[RawLine], most: int) -> list[RawLine]:
 
 def kept_page(text: str, before: LogPosition | None, wanted: str, least: str) -> tuple[list[RawLine], bool]:
     """Return a page of a stored log, which has no timestamps, and whether there are lines before it."""
-    read = PodLines("", before=before, matches=line_filter(wanted, least), has_stamps=False)
-    read.feed(text.encode())
+    read = PodLines("", before=before, has_stamps=False)
+    written = [*read.cut(text.encode()), *read.rest()]
+    is_filter = wanted or least
+    read.take(written, matching_lines(written, wanted, least, "", has_stamps=False)[0] if is_filter else ())
     lines = read.lines()
     return lines, read.passed - (before.count if before else 0) > len(lines)
 

@@ -1,25 +1,70 @@
 """The knowledge base of log findings: admins edit it, operators and auditors read it.
 
-Built-in entries cannot be edited, only switched off; for one that is off there is a row in the database.
-"""
+Built-in entries cannot be edited, only switched off; for one that is off there is a row in the database."""
 
+from typing import Any
+
+from django import forms
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.administration.views.administration import catalogue_archive, catalogue_edit
-from dashboard.administration.views.edited_kinds import EditedKind
-from dashboard.logs.forms import KnowledgeForm
+from dashboard.administration.forms import CatalogueForm
+from dashboard.administration.views import EditedKind, catalogue_archive, catalogue_edit
 from dashboard.logs.records import COUNTED, newest_occurrences, read_knowledge
 from dashboard.shell.access import admin_required, may_administer, may_observe
+from dashboard.shell.forms.layout import Section
 from grid.core.translation import gettext as _
 from grid.diagnosis import logfindings
 from grid.diagnosis.logpatterns import BUILT_IN, is_built_in
 from grid.executions.apply import LOG_BYTES
 from grid.logs import knowledge
+from grid.logs.knowledge import MOST_ENTRIES
 from grid.models import KnowledgeEntry
 from grid.runtime import get_runtime
+
+
+class KnowledgeForm(CatalogueForm):
+    layout = (
+        Section(_("The line"), _("Searched in the last lines of a log."), ("id", "pattern")),
+        Section(_("What it means"), _("Shown to whoever may read the log."), ("meaning", "cure", "link")),
+    )
+    wide = ("pattern", "meaning", "cure", "link")
+
+    class Meta:
+        model = KnowledgeEntry
+        fields = ("id", "pattern", "meaning", "cure", "link")
+        labels = {"pattern": _("Pattern"), "meaning": _("Meaning"), "cure": _("Cure"), "link": _("Link"), "id": "Id"}
+        help_texts = {
+            "id": _("Lower-case letters, digits and dashes; it never changes."),
+            "pattern": _(
+                "A regular expression of RE2, such as ^LicenseError: (\\S+). It is searched in each line; (?i) at its "
+                "beginning ignores case. Entries of your own are tried before the built-in ones."
+            ),
+            "meaning": _("One sentence, such as: No license for {} is free. {} is what the first parentheses match."),
+            "cure": _("What to do next, in a sentence or two."),
+            "link": _("Where to read more: https://… or a path of this site. Leave empty for none."),
+        }
+        widgets = {
+            "pattern": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off", "class": "mono"}),
+            "link": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off", "inputmode": "url"}),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.instance._state.adding and KnowledgeEntry.objects.filter(is_archived=False).count() >= MOST_ENTRIES:
+            raise forms.ValidationError(
+                _("At most {most_entries} entries are searched. Archive one first.", most_entries=MOST_ENTRIES)
+            )
+        pattern = data.get("pattern", "")
+        if pattern and not knowledge.has_room_for(pattern, key=self.instance.pk or ""):
+            self.add_error(
+                "pattern",
+                _("All entries together are too large to be searched. Use smaller repetitions, or archive another."),
+            )
+        return data
+
 
 KNOWLEDGE = EditedKind(
     "knowledge",
@@ -75,8 +120,7 @@ def knowledge_found(request: HttpRequest, id: str) -> HttpResponse:
 async def knowledge_entry(request: HttpRequest, catalogue: EditedKind, id: str = "") -> HttpResponse:
     if is_built_in(id):
         return redirect("knowledge-found", id)
-    answer: HttpResponse = await catalogue_edit(request, catalogue, id)
-    return answer
+    return await catalogue_edit(request, catalogue, id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -90,8 +134,7 @@ def knowledge_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
         if request.method != "POST":
             return redirect("knowledge-found", id)
         KnowledgeEntry.objects.get_or_create(pk=id, defaults={"meaning": entry.meaning})
-    answer: HttpResponse = catalogue_archive(request, catalogue, id)
-    return answer
+    return catalogue_archive(request, catalogue, id)
 
 
 def _refuse_practitioners(request: HttpRequest) -> None:

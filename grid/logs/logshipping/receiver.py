@@ -2,10 +2,12 @@
 
 import asyncio
 import io
+import json
 import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 import aiohttp
 from django.conf import settings
@@ -15,14 +17,29 @@ from grid.core.egress import Block, read_blocks
 from grid.core.translation import gettext as _
 from grid.edge.guarded_connector import GuardedConnector
 from grid.edge.refusals import cleaned
-from grid.logs.logshipping.encoding import PATH, Verdict, encode, judge
-from grid.logs.logshipping.lines import Portion
+from grid.logs.logshipping.lines import LineSource, LoggedLine, Portion
+
+SERVICE = "compute-grid"
+PATH = "/v1/logs"  # below the receiver's address
+LONGEST_WAIT = 300.0  # seconds that a receiver may make us wait
+_TOO_LARGE = 413
+_REFUSALS = frozenset({400, 415, 422})  # the lines are at fault; all else may be well the next time
 
 SECONDS = 15.0  # for all of a request
 _LONGEST_ANSWER = 65536
 _HIDDEN = "(hidden)"
 # The address is the installation's own setting and mostly a private one, so only what hands out a machine's credentials is barred.
 ANYWHERE = read_blocks("", ["0.0.0.0/0", "::/0"])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a request: "sent" but for `refused` lines, to be sent "again" after `wait` seconds, or as "smaller" ones."""
+
+    result: Literal["sent", "again", "smaller"]
+    refused: int = 0
+    why: str = ""
+    wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +138,96 @@ class LogReceiver:
         for secret in (self._receiver.authorization, self._receiver.authorization.rpartition(" ")[2]):
             why = why.replace(secret, _HIDDEN) if secret else why
         return Verdict(verdict.result, verdict.refused, cleaned(why, 240), verdict.wait)
+
+
+def encode(portions: Sequence[Portion], now: datetime) -> bytes:
+    """Return the lines as a request's body, in the protocol's JSON form, where 64-bit numbers are texts."""
+    by_source: dict[LineSource, list[LoggedLine]] = {}
+    for portion in portions:
+        by_source.setdefault(portion.source, []).extend(portion.lines)
+    observed = str(int(now.timestamp() * 1_000_000) * 1000)
+    body = {
+        "resourceLogs": [
+            {
+                "resource": {"attributes": _attributes(source)},
+                "scopeLogs": [
+                    {
+                        "scope": {"name": "compute_grid.executions"},
+                        "logRecords": [
+                            {
+                                "timeUnixNano": str(_nanoseconds(line, now)),
+                                "observedTimeUnixNano": observed,
+                                "body": {"stringValue": line.text},
+                            }
+                            for line in lines
+                        ],
+                    }
+                ],
+            }
+            for source, lines in by_source.items()
+        ]
+    }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def judge(status: int, body: bytes, retry_after: str, *, lines: int) -> Verdict:
+    """Return what the answer to a request with so many lines means."""
+    if status == _TOO_LARGE:
+        return Verdict("smaller", why=_("413: the request is too large"))
+    if 200 <= status < 300:
+        return _partly(body, lines)
+    if status in _REFUSALS:
+        return Verdict("sent", lines, f"{status}: {_said(body)}" if body else str(status))
+    return Verdict("again", why=_meaning(status), wait=_seconds(retry_after))
+
+
+def _partly(body: bytes, lines: int) -> Verdict:
+    """Read an answer of success, which may say how many lines were rejected."""
+    try:
+        partial = json.loads(body or b"{}")["partialSuccess"]
+        rejected = min(max(0, int(partial.get("rejectedLogRecords") or 0)), lines)
+        return Verdict("sent", rejected, str(partial.get("errorMessage") or "") if rejected else "")
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError):
+        return Verdict("sent")  # it has said that all is well
+
+
+def _meaning(status: int) -> str:
+    if status in (401, 403):
+        return _("it refuses our credentials ({status}): see GRID_LOG_RECEIVER_AUTHORIZATION", status=status)
+    if status in (404, 405):
+        return _("it has no such address ({status}): see GRID_LOG_RECEIVER_URL", status=status)
+    if 300 <= status < 400:
+        return _("it redirects ({status}), which is not followed: see GRID_LOG_RECEIVER_URL", status=status)
+    return (
+        _("it takes no more for now (429)") if status == 429 else _("it answered with status {status}", status=status)
+    )
+
+
+def _seconds(retry_after: str) -> float:
+    return min(float(retry_after), LONGEST_WAIT) if retry_after.isascii() and retry_after.isdecimal() else 0.0
+
+
+def _said(body: bytes) -> str:
+    return " ".join(body[:65536].decode(errors="replace").split())
+
+
+def _nanoseconds(line: LoggedLine, now: datetime) -> int:
+    try:
+        seconds = int(datetime.fromisoformat(line.stamp[:19]).replace(tzinfo=UTC).timestamp())
+        return seconds * 1_000_000_000 + int(line.stamp[20:29] or 0)
+    except (ValueError, OverflowError):  # a line without a timestamp
+        return int(now.timestamp() * 1_000_000) * 1000
+
+
+def _attributes(source: LineSource) -> list[dict[str, Any]]:
+    named = {
+        "service.name": SERVICE,
+        "k8s.namespace.name": source.namespace,
+        "k8s.pod.name": source.pod,
+        "k8s.container.name": source.container,
+        "user.name": source.user,
+        "compute_grid.execution.id": source.execution,  # as in our traces
+        "compute_grid.execution.kind": source.kind,
+        "compute_grid.project.id": source.project,
+    }
+    return [{"key": name, "value": {"stringValue": value}} for name, value in named.items() if value]

@@ -30,10 +30,9 @@ from grid.executions.manifests import CONTAINER
 from grid.executions.reconcile import ReconcileObserver
 from grid.kube.objects import Pod
 from grid.logs.logplace import START, LogPlace
+from grid.logs.logshipping import lines as shipping
 from grid.logs.logshipping import store
-from grid.logs.logshipping.encoding import Verdict
-from grid.logs.logshipping.lines import LineBuffer, LineReading, LineSource, Portion, halves
-from grid.logs.logshipping.sources import has_ended, has_run, restarts, source_of
+from grid.logs.logshipping.receiver import Verdict
 from grid.observability import telemetry
 from grid.platformhealth.facts import LogShipping
 
@@ -59,7 +58,7 @@ class PostsLines(Protocol):
 
     name: str
 
-    async def post(self, portions: Sequence[Portion], now: datetime) -> Verdict: ...
+    async def post(self, portions: Sequence[shipping.Portion], now: datetime) -> Verdict: ...
 
     def close(self) -> None: ...
 
@@ -68,7 +67,7 @@ class PostsLines(Protocol):
 class _ReadLog:
     """A pod's log: how far it was read, and when it is read next. `restarts` are the container's, of the run that was read."""
 
-    source: LineSource
+    source: shipping.LineSource
     place: LogPlace
     next_at: float
     restarts: int = 0
@@ -92,7 +91,7 @@ class LogShipper(ReconcileObserver):
         self._receiver = receiver
         self._rng = rng or random.Random()
         self._troubles = TroubleLog(context.monotonic)
-        self._buffer = LineBuffer(buffer_bytes)
+        self._buffer = shipping.LineBuffer(buffer_bytes)
         self._has_lines = asyncio.Event()
         self._logs: dict[str, _ReadLog] = {}
         self._progress: dict[str, store.ShippingProgress] = defaultdict(store.ShippingProgress)
@@ -123,18 +122,20 @@ class LogShipper(ReconcileObserver):
         finally:
             if unsent := self._buffer.line_count + self._in_flight:
                 logger.warning("lines of logs were not sent lines=%d; those of running pods are read again", unsent)
-            self._buffer = LineBuffer(0)  # the metric goes on to show its size
+            self._buffer = shipping.LineBuffer(0)  # the metric goes on to show its size
             self._receiver.close()
 
     # --- Reading ---
 
     async def read(self) -> None:
         """Read the logs that are due, unless too much waits already."""
-        pods = {pod.metadata.uid: pod for pod in self._context.pods.values() if execution_of(pod) and has_run(pod)}
+        pods = {
+            pod.metadata.uid: pod for pod in self._context.pods.values() if execution_of(pod) and shipping.has_run(pod)
+        }
         for uid in self._logs.keys() - pods.keys():
             gone = self._logs.pop(uid)
             if gone.place != START:  # behind its last lines in the buffer: then its place is forgotten
-                self._put(Portion(gone.source, (), gone.place, is_last=True))
+                self._put(shipping.Portion(gone.source, (), gone.place, is_last=True))
         if self._buffer.is_half_full:
             return
         await self._begin([pod for uid, pod in pods.items() if uid not in self._logs])
@@ -155,7 +156,7 @@ class LogShipper(ReconcileObserver):
         """Read what is left of the logs of an execution that is to go: of `pod`, and of a cluster's others. Nothing that fails here, and
         no kubelet that hangs, keeps it from ending."""
         of_execution = (*self._context.pods.by("execution", row.id), pod)
-        pods = [pod for pod in {pod.metadata.uid: pod for pod in of_execution}.values() if has_run(pod)]
+        pods = [pod for pod in {pod.metadata.uid: pod for pod in of_execution}.values() if shipping.has_run(pod)]
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def read(pod: Pod) -> None:
@@ -172,7 +173,7 @@ class LogShipper(ReconcileObserver):
             pods, results = [pod], [error]
         for each, failure in zip(pods, results, strict=True):
             if isinstance(failure, GridError | TimeoutError):
-                self._miss(source_of(each), f"not read to its end: {str(failure) or 'no answer in time'}")
+                self._miss(shipping.source_of(each), f"not read to its end: {str(failure) or 'no answer in time'}")
             elif isinstance(failure, Exception) and not self._troubles.handles(failure):
                 logger.error("log not sent to its end pod=%s", each.metadata.key, exc_info=failure)
 
@@ -185,7 +186,9 @@ class LogShipper(ReconcileObserver):
             for pod in some:
                 place = places.get(execution_of(pod), {}).get(pod.metadata.name, START)
                 next_at = now + self._rng.uniform(0, TICK_SECONDS)
-                self._logs.setdefault(pod.metadata.uid, _ReadLog(source_of(pod), place, next_at, restarts(pod)))
+                self._logs.setdefault(
+                    pod.metadata.uid, _ReadLog(shipping.source_of(pod), place, next_at, shipping.restarts(pod))
+                )
 
     async def _read_now_and_then(self, pod: Pod, log: _ReadLog) -> None:
         try:
@@ -199,7 +202,7 @@ class LogShipper(ReconcileObserver):
     async def _read(self, pod: Pod, log: _ReadLog, most: int) -> tuple[bool, bool]:
         """Read on in the log; return whether there were new lines, and whether more is left."""
         async with log.lock:
-            new_runs = restarts(pod) - log.restarts
+            new_runs = shipping.restarts(pod) - log.restarts
             is_lost = new_runs > 1  # Kubernetes keeps the log of one run before
             if new_runs > 0:
                 # What it wrote before it was restarted, which says why, is another log, read whole: the next restart deletes it.
@@ -208,11 +211,11 @@ class LogShipper(ReconcileObserver):
                 except GridError:
                     is_left = True
                 is_lost |= is_left
-            is_last = has_ended(pod) and not log.is_ended
+            is_last = shipping.has_ended(pod) and not log.is_ended
             is_new, is_more = await self._follow(pod, log, most, is_last=is_last, is_another=new_runs > 0)
             if is_lost:
                 self._miss(log.source, "the container was restarted")
-            log.restarts = restarts(pod)  # only now: with the cluster away both are read later
+            log.restarts = shipping.restarts(pod)  # only now: with the cluster away both are read later
             log.is_ended |= is_last and not is_more
         return is_new, is_more
 
@@ -228,7 +231,7 @@ class LogShipper(ReconcileObserver):
     ) -> tuple[bool, bool]:
         """Read on in one log, of the run before the last restart with `previous`; `is_another` than was read up to the place."""
         meta, is_more, is_any = pod.metadata, False, False
-        reading = LineReading(log.place, is_another=is_another)
+        reading = shipping.LineReading(log.place, is_another=is_another)
         chunks = self._context.api.logs(
             meta.name,
             namespace=meta.namespace,
@@ -259,20 +262,20 @@ class LogShipper(ReconcileObserver):
         self._add(log, reading)
         return is_any, is_more
 
-    def _add(self, log: _ReadLog, reading: LineReading) -> None:
+    def _add(self, log: _ReadLog, reading: shipping.LineReading) -> None:
         if reading.has_gap:
             self._miss(log.source, "the log was rotated")
             reading.has_gap = False
         if reading.lines:
-            self._put(Portion(log.source, tuple(reading.lines), reading.place))
+            self._put(shipping.Portion(log.source, tuple(reading.lines), reading.place))
             reading.lines.clear()
             log.place = reading.place
 
-    def _miss(self, source: LineSource, why: str) -> None:
+    def _miss(self, source: shipping.LineSource, why: str) -> None:
         logger.info("lines are missing execution=%s pod=%s reason=%s", source.execution, source.pod, why)
         telemetry.LOG_GAPS.inc()
 
-    def _put(self, portion: Portion) -> None:
+    def _put(self, portion: shipping.Portion) -> None:
         for dropped in self._buffer.add(portion):
             self._lose(dropped.source, len(dropped.lines), "dropped")
         self._has_lines.set()
@@ -300,7 +303,7 @@ class LogShipper(ReconcileObserver):
                     self._lose(portion.source, len(portion.lines), "dropped")
                 await asyncio.sleep(backoff.next())
 
-    async def _deliver(self, portions: Sequence[Portion], backoff: Backoff) -> None:
+    async def _deliver(self, portions: Sequence[shipping.Portion], backoff: Backoff) -> None:
         """Send the portions, again and again until the receiver has said what becomes of them."""
         lines = sum(len(portion.lines) for portion in portions)
         while lines:
@@ -312,7 +315,7 @@ class LogShipper(ReconcileObserver):
                 break
             if verdict.result == "smaller" and lines > 1:
                 self._batch_bytes = max(PORTION_BYTES, self._batch_bytes // 2)
-                for half in halves(portions):
+                for half in shipping.halves(portions):
                     await self._deliver(half, backoff)
                 return
             if verdict.result == "smaller":  # one line, and still too large
@@ -324,7 +327,7 @@ class LogShipper(ReconcileObserver):
         self._in_flight = 0
         self._taken(portions, verdict.refused if lines else 0)
 
-    def _taken(self, portions: Sequence[Portion], refused: int) -> None:
+    def _taken(self, portions: Sequence[shipping.Portion], refused: int) -> None:
         """Count the lines. A receiver does not say whose lines it has refused, so they count for the first executions of the batch."""
         for portion in portions:
             source, lost = portion.source, min(refused, len(portion.lines))
@@ -339,7 +342,7 @@ class LogShipper(ReconcileObserver):
         if self._failing_since is not None:
             logger.info("the log receiver takes lines again receiver=%s", self._receiver.name)
         self._why, self._failing_since = "", None
-        telemetry.log_lines("sent", lines - verdict.refused)
+        telemetry.LOG_LINES.labels("sent").inc(lines - verdict.refused)
         if verdict.refused:
             logger.warning("the log receiver has refused lines lines=%d reason=%s", verdict.refused, verdict.why)
 
@@ -349,11 +352,11 @@ class LogShipper(ReconcileObserver):
             logger.warning("the log receiver takes no lines receiver=%s reason=%s", self._receiver.name, why)
         self._why = why
 
-    def _lose(self, source: LineSource, lines: int, how: str) -> None:
+    def _lose(self, source: shipping.LineSource, lines: int, how: str) -> None:
         if lines:
             self._lost, self._lost_at = self._lost + lines, self._context.clock()
             self._progress[source.execution].lost += lines
-            telemetry.log_lines(how, lines)
+            telemetry.LOG_LINES.labels(how).inc(lines)
 
     async def _note(self) -> None:
         """Note in the database what became of lines; while it does not answer, that is kept."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from math import inf
 
-from grid.announcements.rules import MAINTENANCE
+from grid.announcements.maintenance import MAINTENANCE
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.queue import quota

@@ -1,4 +1,4 @@
-"""Notifications: the bell of the frame, the list, and the choices that somebody has; pure."""
+"""Notifications: the bell of the frame, the list, what somebody has chosen, and the channels out of the dashboard; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import Literal
 from dashboard.shell.viewmodels.listing import EmptyState, Paging
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
-from grid.core.wording import plural
+from grid.core.wording import duration, plural
+from grid.models import Delivery
 
 _MOST_SHOWN = 99
 BELLS = ("bell", "bell-small")  # in the sidebar, and in the bar of narrow screens
@@ -72,8 +73,6 @@ class NotificationRecord(ViewModel, frozen=True, gc=False):
 
 
 class UnreadView(ViewModel, frozen=True, gc=False):
-    """How many are unread; with none there is nothing to mark as read."""
-
     count: int
 
     @property
@@ -102,10 +101,6 @@ def bell_fragments(unread: int) -> list[Fragment]:
     return [Fragment(id, template, BellView(unread, is_small=id == "bell-small")) for id in BELLS]
 
 
-def toast_fragment(latest: NotificationRecord) -> Fragment:
-    return Fragment("toast", "notifications/fragments/toast.html", latest)
-
-
 def notification_fragments(
     records: Sequence[NotificationRecord], unread: int, *, page: int, page_length: int
 ) -> list[Fragment]:
@@ -126,3 +121,71 @@ def notification_fragments(
         *rows,
         Fragment("notifications-paging", "shell/fragments/paging.html", paging),
     ]
+
+
+NO_SERVER = _("This installation sends no e-mail: an admin has to name a mail server.")
+NO_ADDRESS = _("Your account has no e-mail address. Add one to your profile above.")
+NO_WEBHOOK = _("Nothing is posted anywhere.")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """A channel of the account's page; `where` says where it leads or why nowhere, `latest` what became of the latest message."""
+
+    name: str
+    title: str
+    where: str
+    is_set_up: bool
+    latest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAddress:
+    """A new e-mail address that is not used yet. `sentence` says what its owner can do, `trouble` why the letter has not come, or is ""."""
+
+    address: str
+    sentence: str
+    trouble: str = ""
+
+
+def pending_address(
+    address: str, present: str, until: datetime, letter: Delivery | None, now: datetime
+) -> PendingAddress:
+    if now >= until:
+        return PendingAddress(address, _("Its link is too old. Send it again, or cancel the change."))
+    stays = _("Until then {address} stays in use.") if present else _("Until then no e-mail is sent to you.")
+    left, stays = duration(until - now), stays.format(address=present)
+    sentence = _("Open the link in the letter to it within {duration}. {stays}", duration=left, stays=stays)
+    trouble = latest_words(letter, now) if letter is not None and letter.sent_at is None and letter.error else ""
+    return PendingAddress(address, sentence, trouble)
+
+
+def latest_words(delivery: Delivery, now: datetime, *, limit: int = 0) -> str:
+    """Return what became of a message so far; `limit` is how many a person gets within an hour, 0 while it is not reached."""
+    if delivery.sent_at is not None:
+        return _("The latest was sent {duration} ago.", duration=duration(now - delivery.sent_at))
+    if delivery.next_try_at is None:
+        return _("The latest was given up. {error}", error=delivery.error)
+    if delivery.error:
+        wait = duration(delivery.next_try_at - now)
+        return _("The latest was not sent yet. {error} It is tried again in {wait}.", error=delivery.error, wait=wait)
+    if limit:
+        return _(
+            "The latest waits: {most:,} were sent to you within an hour, and no more may be. It is sent later by itself; an admin can "
+            "change that.",
+            most=limit,
+        )
+    return _("The latest waits to be sent.")
+
+
+def test_words(record: Delivery | None, *, channel: str, seconds: float) -> tuple[bool, str]:
+    """Return whether a test has arrived, and what to say of it."""
+    if record is not None and record.sent_at is not None:
+        if channel == "email":
+            return True, _("The test was sent. The mail server took it.")
+        return True, _("The test was sent. The webhook's server took it.")
+    if record is None or record.next_try_at is None:
+        return False, _("The test was not sent. {error}", error=record.error if record else _("It was deleted."))
+    late = _("The test was not sent within {seconds:.0f} seconds. Either no controller runs, or it is busy{or_slow}; ")
+    or_slow = _(", or the mail server is slow") if channel == "email" else ""
+    return False, late.format(seconds=seconds, or_slow=or_slow) + _("below stands what becomes of it.")

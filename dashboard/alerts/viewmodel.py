@@ -1,14 +1,15 @@
-"""Alerts as the page shows them, and what to do about them from `docs/alerts.md`; pure."""
+"""Alerts and silences as pages show them, and what to do about them from `docs/alerts.md`; pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 
+from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.models import Alert
+from grid.models import Alert, AlertSilence
 
 # Alertmanager tells again of what fires after repeat_interval, four hours by default.
 SILENT = timedelta(hours=5)
@@ -64,10 +65,11 @@ class AlertLine:
 def alert_line(alert: Alert, now: datetime, *, silenced: str = "") -> AlertLine:
     runbook = alert.annotations.get("runbook", "")
     is_silent = alert.ended_at is None and now - alert.heard_at > SILENT
+    status = _SEVERITIES.get(alert.severity, StatusLine("neutral", alert.severity or _("Not said")))
     return AlertLine(
         id=alert.pk,
         name=alert.name,
-        status=_status(alert),
+        status=status if alert.ended_at is None else StatusLine("neutral", status.word),  # when somebody was needed
         summary=alert.annotations.get("summary", ""),
         description=alert.annotations.get("description", ""),
         started_at=alert.started_at,
@@ -77,12 +79,6 @@ def alert_line(alert: Alert, now: datetime, *, silenced: str = "") -> AlertLine:
         places=tuple(_places(alert.labels)),
         silenced=silenced,
     )
-
-
-def _status(alert: Alert) -> StatusLine:
-    """Return when somebody is needed; of what is over, when somebody was, without its colour."""
-    status = _SEVERITIES.get(alert.severity, StatusLine("neutral", alert.severity or _("Not said")))
-    return status if alert.ended_at is None else StatusLine("neutral", status.word)
 
 
 def _places(labels: Mapping[str, str]) -> Iterator[AlertPlace]:
@@ -103,14 +99,9 @@ def section_of(document: str, slug: str) -> tuple[str, str]:
     """Return the title and the text of the section whose heading has this anchor; "" twice when there is none."""
     parts = _HEADING.split(document)
     for title, text in zip(parts[1::2], parts[2::2], strict=True):
-        if _anchor(title) == slug:
+        if _NOT_IN_AN_ANCHOR.sub("", title.lower()).replace(" ", "-") == slug:  # as code hosts make the anchor
             return title, text.strip()
     return "", ""
-
-
-def _anchor(title: str) -> str:
-    """Return the anchor of a heading, as code hosts make it."""
-    return _NOT_IN_AN_ANCHOR.sub("", title.lower()).replace(" ", "-")
 
 
 def runbook_html(text: str) -> str:
@@ -142,3 +133,100 @@ def _inline(text: str) -> str:
     for pattern, instead in _INLINE:
         shown = pattern.sub(instead, shown)
     return shown
+
+
+SHOWN_LINES = 3
+_NOT_ASKED = _(
+    "Ended here by {ended_by_name}. Alertmanager may still have it, and no Alertmanager is set that could be asked: end it there."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FiringView:
+    """What fires; `more` are not shown."""
+
+    lines: tuple[AlertLine, ...] = ()
+    more: int = 0
+    may_silence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceLine:
+    """A silence that is in force, or that Alertmanager still has though it was ended; `state` says where it holds."""
+
+    id: int
+    name: str
+    labels: str
+    reason: str
+    author: str
+    until_at: datetime
+    state: str
+    is_in_force: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SilencesView:
+    lines: tuple[SilenceLine, ...] = ()
+    may_silence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndedView:
+    """A page of what is over; `older` leads to the next one, "" for the last."""
+
+    lines: tuple[AlertLine, ...] = ()
+    older: str = ""
+    is_later_page: bool = False
+    is_unknown_page: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalView:
+    """The critical alerts that fire and that nobody has silenced; `more` are not shown."""
+
+    lines: tuple[AlertLine, ...] = ()
+    more: int = 0
+
+
+def silence_line(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> SilenceLine:
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(silence.matchers.items()) if name != "alertname")
+    return SilenceLine(
+        id=silence.pk,
+        name=silence.name,
+        labels=labels,
+        reason=silence.reason,
+        author=silence.author_name,
+        until_at=silence.until_at,
+        state=_state(silence, now, has_alertmanager=has_alertmanager),
+        is_in_force=silence.until_at > now,
+    )
+
+
+def _state(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> str:
+    """Return where a silence holds, as a sentence."""
+    problem = silence.alertmanager_problem
+    values = {"ended_by_name": silence.ended_by_name, "problem": problem}
+    if silence.until_at <= now:
+        ended = _("Ended here by {ended_by_name}. Alertmanager still has it, and is asked again. {problem}")
+        return (ended if has_alertmanager else _NOT_ASKED).format(**values).strip()
+    if not has_alertmanager:
+        return _("Here only: no Alertmanager is set, so what it sends itself continues.")
+    if silence.alertmanager_id:
+        return _("Here and in Alertmanager. {problem}", problem=problem).strip()
+    if problem:
+        return _("Here only, and what Alertmanager sends itself continues. {problem} It is asked again.", **values)
+    return _("Here; Alertmanager is asked within seconds, while a controller runs.")
+
+
+def alert_fragments(firing: FiringView, silences: SilencesView, ended: EndedView) -> list[Fragment]:
+    return [
+        Fragment("alert-silences", "alerts/fragments/alert_silences.html", silences),
+        Fragment("alerts-firing", "alerts/fragments/alerts_firing.html", firing),
+        Fragment("alerts-ended", "alerts/fragments/alerts_ended.html", ended),
+    ]
+
+
+def critical_fragment(lines: Sequence[AlertLine]) -> Fragment:
+    """Return the line of all pages: the alerts that began last, and how many more there are."""
+    shown = CriticalView(tuple(lines[:SHOWN_LINES]), max(0, len(lines) - SHOWN_LINES))
+    return Fragment("alert-lines", "alerts/fragments/alert_lines.html", shown)

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -9,37 +11,114 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.administration.forms import CatalogueForm
-from dashboard.administration.viewmodel import HistoryLine, history_line, in_use_sentence
-from dashboard.administration.views.edited_kinds import EditedKind, Pools
+from dashboard.administration.viewmodel import HistoryLine, history_line, history_lines, in_use_sentence
 from dashboard.shell.access import admin_required, user_of
 from dashboard.shell.archiving import archiving_means
+from dashboard.shell.viewmodels.confirmation import Confirmation
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import AuditEntry, Execution, HardwareTier, KnowledgeEntry, User
 from grid.models.execution import ACTIVE_STATES
 
+Pools = Mapping[str, PoolShapes]
+
+
+@dataclass(frozen=True, slots=True)
+class EditedKind:
+    """One kind of object that admins edit; `name` is the URL name of its list, `singular` begins its other URL names. The room of a kind
+    overrides the methods with what it adds to the views."""
+
+    name: str
+    singular: str
+    title: str
+    model: type[models.Model]
+    form: type[CatalogueForm]
+    purpose: str
+    new: str  # the title of the page for a new one
+    archive: str  # the question before one is archived, with {name} in it
+    related: tuple["str | Prefetch[Any]", ...] = ()  # the relations that its list fetches along
+    is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
+    while_archived: str = _("nobody can choose it")
+    roles: frozenset[str] = frozenset()  # the names of people's roles in its history, which are no fields of the model
+
+    @property
+    def table(self) -> str:
+        return f"{self.name}/fragments/{self.singular}_table.html"
+
+    @property
+    def object_type(self) -> str:
+        return self.model._meta.model_name or ""
+
+    async def pools(self) -> Pools | None:
+        """Return the shapes of the pools' nodes; None until the nodes are read, and of a kind that needs none."""
+        return None
+
+    def words(self, instance: Any) -> object:
+        """Return what stands beside the object in its table."""
+        return None
+
+    def list_context(self, instances: Sequence[Any], pools: Pools | None) -> dict[str, Any]:
+        """Return more of the template context of the list."""
+        return {}
+
+    def edit_context(self, form: Any, instance: Any, pools: Pools | None) -> dict[str, Any]:
+        """Return more of the template context of the form; `instance` is None for a new object."""
+        return {}
+
+    def doubts(self, form: Any) -> Sequence[str]:
+        """Return sentences about what saving a valid form does that hardly anybody means, or that others lose by; none as a rule."""
+        return ()
+
+    def question(self, form: Any, request: HttpRequest) -> Confirmation | None:
+        """Return what to ask before a valid form is saved; None when nothing is, or when the answer was yes."""
+        if "confirmed" in request.POST or not (sentences := self.doubts(form)):
+            return None
+        sent = [
+            (name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values
+        ]
+        return Confirmation(
+            _("Save changes to {subject}"),
+            str(form.instance),
+            sentences,
+            action_url=request.path,
+            answer=_("Save"),
+            keep=_("Do not save"),
+            keep_url=request.path,
+            fields=[*sent, ("confirmed", "on")],
+        )
+
+    def has_problem(self, instance: Any, pools: Pools | None) -> bool:
+        """Return whether the saved object has a problem, which its own page says."""
+        return False
+
+    def restore_roles(self, instance: Any, entry: AuditEntry) -> None:
+        """Undo the part of a change that is of `roles`. Raise ValidationError when that cannot be."""
+
+
 _HISTORY_LENGTH = 50
+_CHANGED_MEANWHILE = _(
+    "Somebody changed this while you were editing. Your entries are still here; compare and save again."
+)
 
 
 @require_safe
 @admin_required
 async def catalogue_list(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
-    answer: HttpResponse = await sync_to_async(_list)(request, catalogue, await catalogue.pools())
-    return answer
+    return await sync_to_async(_list)(request, catalogue, await catalogue.pools())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 async def catalogue_edit(request: HttpRequest, catalogue: EditedKind, id: str = "") -> HttpResponse:
-    answer: HttpResponse = await sync_to_async(_edit)(request, catalogue, id, await catalogue.pools())
-    return answer
+    return await sync_to_async(_edit)(request, catalogue, id, await catalogue.pools())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -122,10 +201,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
     if stale and instance is None:
         form.add_error("id", _("This id was just taken; choose another."))
     elif stale:
-        form.add_error(
-            None,
-            _("Somebody changed this while you were editing. Your entries are still here; compare and save again."),
-        )
+        form.add_error(None, _CHANGED_MEANWHILE)
     if saved is not None:
         outcome = _("{saved} is saved. {consequence}", saved=saved, consequence=form.consequence())
         messages.success(request, outcome.strip())
@@ -197,6 +273,11 @@ def _apply_old_values(catalogue: EditedKind, instance: models.Model, entry: Audi
         getattr(instance, name).set(related.objects.filter(name__in=changes[name][0] or []))
     if roles:
         catalogue.restore_roles(instance, entry)
+
+
+def latest_changes(labels: Mapping[str, str], **columns: str) -> list[HistoryLine]:
+    """Return the latest audit entries with these columns, in words; `labels` are the form's labels by field name."""
+    return history_lines(AuditEntry.objects.filter(**columns)[:_HISTORY_LENGTH], labels)
 
 
 def _history(catalogue: EditedKind, id: str, form: CatalogueForm) -> list[HistoryLine]:

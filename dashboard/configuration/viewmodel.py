@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dashboard.administration.viewmodel import amount, number
-from dashboard.configuration.viewmodels.consequences import Consequence
+from dashboard.configuration.setting_effects import Consequence
 from grid.configuration import Setting, SettingChange, SettingTopic
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -169,11 +169,7 @@ def _section(topic: SettingTopic, rows: tuple[SettingRow, ...], shown: SettingFi
 
 
 def _row(
-    setting: Setting,
-    values: Mapping[str, int],
-    record: ConfigRecord | None,
-    typed: Typed,
-    shown: SettingFilter,
+    setting: Setting, values: Mapping[str, int], record: ConfigRecord | None, typed: Typed, shown: SettingFilter
 ) -> SettingRow:
     now = values[setting.key]
     own = own_text(setting, {setting.key: record.value} if record else {})

@@ -1,4 +1,4 @@
-"""The user's own channels out of the dashboard: a webhook with its secret, and tests of each."""
+"""The user's own notifications: the list, marking as read, what to be told of, and by which channels, with a webhook and tests."""
 
 import asyncio
 
@@ -9,15 +9,42 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.notifications.notification_channels import webhook_url
-from dashboard.notifications.viewmodels.notification_channels import test_words
+from dashboard.notifications.page import NOTIFICATIONS, page_number
+from dashboard.notifications.records import channels_for, events_for, mark_read, save_choices, webhook_url
+from dashboard.notifications.viewmodel import test_words
 from dashboard.shell.access import user_of
+from dashboard.shell.views.live import live_page
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import Delivery
 from grid.notifications import channels
+
+
+@require_safe
+async def notification_list(request: HttpRequest) -> HttpResponse:
+    return await live_page(request, NOTIFICATIONS, "notifications/notifications.html")
+
+
+@require_POST
+def notifications_read(request: HttpRequest) -> HttpResponse:
+    """Mark one notification as read, by its id, or all; somebody else's is never found."""
+    asked = request.POST.get("notification", "")
+    if asked == "all":
+        mark_read(user_of(request).pk)
+    elif asked.isascii() and asked.isdecimal() and len(asked) < 19:
+        mark_read(user_of(request).pk, [int(asked)])
+    page = page_number(request.POST.get("page", ""))
+    return redirect(f"{reverse('notifications')}?page={page}" if page > 1 else reverse("notifications"))
+
+
+@require_POST
+def notification_choices(request: HttpRequest) -> HttpResponse:
+    user = user_of(request)
+    save_choices(user, request.POST.getlist("choice"), channels_for(user), events_for(user))
+    messages.success(request, _("Your choice of notifications was saved."))
+    return redirect("account")
 
 
 class WebhookForm(forms.Form):

@@ -37,7 +37,7 @@ def report(intervals: int) -> None:
     from dashboard.usage.usage_records import read_everybody, read_usage
     from dashboard.usage.viewmodels.usage import UsageView, last_months, months_of, tables
     from grid.models import Project, User
-    from grid.usage.budgets import spending
+    from grid.usage.budgets import keeper as spending
 
     plain, busy = User.objects.get(username="user-7"), User.objects.get(username="user-0")
     months = last_months(NOW)

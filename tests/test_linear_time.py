@@ -27,8 +27,7 @@ from grid.core.logstamps import stamped
 from grid.core.regexes import EXPRESSIONS, Expression, RepeatedExpression
 from grid.core.requirementlines import parse_requirements
 from grid.diagnosis.exits import CANNOT_START
-from grid.diagnosis.logfindings import LogTable
-from grid.diagnosis.logpatterns import BUILT_IN
+from grid.diagnosis.logfindings import BUILT_IN, LogTable
 from grid.diagnosis.refusals import explain_refusal
 from grid.diagnosis.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.diagnosis.scheduling import counted_reasons
@@ -86,9 +85,7 @@ READERS: dict[str, Run] = {
     "grid.diagnosis.logfindings.LogTable": LogTable(BUILT_IN).findings,
     "grid.diagnosis.scheduling._counted": counted_reasons,
     "grid.edge.logs._fields": _fields,
-    "grid.diagnosis.refusedvalues.limit_range": lambda text: explain_refusal(
-        f"maximum cpu usage per Pod is 1, {text}"
-    ),
+    "grid.diagnosis.refusedvalues.limit_range": lambda text: explain_refusal(f"maximum cpu usage per Pod is 1, {text}"),
     "grid.diagnosis.refusedvalues.invalid": lambda text: explain_refusal(f'Pod "a" is invalid: {text}'),
     "grid.diagnosis.remotetroubles.explain": explain,
     "grid.diagnosis.remotetroubles.is_about_host_key": is_about_host_key,

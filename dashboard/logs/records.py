@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Max
 
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine, knowledge_lines
-from grid.diagnosis.logpatterns import is_built_in
+from grid.diagnosis.logfindings import is_built_in
 from grid.logs.knowledge import pattern_of
 from grid.models import ExecutionLog, KnowledgeEntry, LogOccurrence, ShippedLog
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.nodeshapes import NodeTemplate
 from grid.diagnosis.places import lasting_taints, takes_pods, untolerated
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
 from grid.diagnosis.room import NodeRoom

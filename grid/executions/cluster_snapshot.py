@@ -15,7 +15,7 @@ import msgspec
 from grid.core.errors import GridError
 from grid.core.labels import NODE_POOL
 from grid.core.translation import gettext as _
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.nodeshapes import NodeTemplate
 from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom

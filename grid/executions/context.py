@@ -8,7 +8,7 @@ from functools import partial
 
 from grid.core.errors import GridError
 from grid.database.seam import Database
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.nodeshapes import NodeTemplate
 from grid.executions import apply
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
 from grid.executions.cluster_snapshot import ClusterSnapshotLister

@@ -10,8 +10,7 @@ from itertools import accumulate
 
 from grid.core import regexes
 from grid.diagnosis import logfindings
-from grid.diagnosis.logfindings import LogFinding
-from grid.diagnosis.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern, is_built_in
+from grid.diagnosis.logfindings import BUILT_IN, BUILT_IN_PREFIX, LogFinding, LogPattern, is_built_in
 from grid.executions.lifecycle import Entered
 from grid.models import ExecutionLog, KnowledgeEntry, LogOccurrence
 

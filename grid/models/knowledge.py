@@ -33,7 +33,7 @@ def validate_link(text: str) -> None:
 
 class KnowledgeEntry(models.Model):
     """What a line of a log means, and the usual cure. An archived entry is switched off. A row whose id is the key of a built-in entry
-    (`grid.diagnosis.logpatterns`) only says whether that one is in force."""
+    (`grid.diagnosis.logfindings`) only says whether that one is in force."""
 
     id = models.CharField(primary_key=True, max_length=LONGEST_KEY, validators=[validate_slug_name])
     pattern = models.CharField(max_length=regexes.LONGEST_PATTERN, validators=[validate_pattern])

@@ -44,7 +44,7 @@ class PoolSample(models.Model):
 class PoolTemplate(models.Model):
     """What a pool's nodes looked like when they were last seen, so that something is known of a pool that is scaled to zero.
 
-    Written with the samples (`grid.tiers.pooltemplates`); `grid.diagnosis.nodetemplates` says what the JSON is. People are told what
+    Written with the samples (`grid.tiers.pooltemplates`); `grid.diagnosis.nodeshapes` says what the JSON is. People are told what
     follows from it; no launch is refused by it, because the pool's next node may be another.
     """
 

@@ -23,7 +23,7 @@ from django.db.models import Count, Min
 from grid.core.labels import SIMULATED
 from grid.database.periodic import PeriodicTask, RunsIn
 from grid.database.threads import background
-from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
+from grid.diagnosis.nodeshapes import NodeTemplate, TemplateTally
 from grid.diagnosis.requests import Amounts, amounts
 from grid.kube.objects import Node, is_ready
 from grid.metrics.usage import Usage

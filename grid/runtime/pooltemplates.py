@@ -5,7 +5,7 @@ from typing import Any
 
 from grid.database.periodic import PeriodicTask, RunsIn
 from grid.database.threads import background
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.nodeshapes import NodeTemplate
 from grid.diagnosis.resources import ResourceAmounts
 from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Node

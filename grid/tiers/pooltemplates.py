@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.diagnosis.nodetemplates import NodeTemplate, as_stored, from_stored
+from grid.diagnosis.nodeshapes import NodeTemplate, as_stored, from_stored
 from grid.models import PoolTemplate
 
 logger = logging.getLogger(__name__)

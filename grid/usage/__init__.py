@@ -4,5 +4,6 @@ Measuring is the business of `grid.metrics`.
 """
 
 PUBLIC = (
-    "budgets.closing", "budgets.keeper", "budgets.rules", "contentionnotices", "dailyusage", "peaks", "usage", "usagerecorder",
+    "budgets.closing", "budgets.keeper", "budgets.rules", "contentionnotices", "dailyusage", "peaks", "usage",
+    "usagerecorder",
 )  # fmt: skip

@@ -228,7 +228,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "low": ("The node was low on resource: memory. ", "The node had condition: [MemoryPressure]. "),
     },
     **REFUSALS,
-    "logpatterns.BUILT_IN": {
+    "logfindings.BUILT_IN": {
         "grid.gpu-memory": ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.", "CUDA memory: 3 of 16 GiB"),
         "grid.no-gpu": ("AssertionError: Torch not compiled with CUDA enabled", "found 2 NVIDIA GPUs, driver 550"),
         "grid.gpu-driver": (

@@ -6,8 +6,7 @@ import pytest
 
 from grid.core import regexes
 from grid.diagnosis import logfindings
-from grid.diagnosis.logfindings import LAST_LINES, LogTable, findings
-from grid.diagnosis.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern
+from grid.diagnosis.logfindings import BUILT_IN, BUILT_IN_PREFIX, LAST_LINES, LogPattern, LogTable, findings
 from tests.diagnosis.rule_examples import EXAMPLES
 from tests.diagnosis.situations import Case, assert_told_as_stored, ended, on_a_node
 
@@ -36,7 +35,7 @@ OTHER_WORDS = [
     ("run.sh: line 3:    71 Segmentation fault      (core dumped) ./solve", "grid.crashed"),
     ("RuntimeError: Found no NVIDIA driver on your system.", "grid.no-gpu"),
 ]
-MEANINGLESS = ["", "epoch 3: loss 0.31", *(is_like for _, is_like in EXAMPLES["logpatterns.BUILT_IN"].values())]
+MEANINGLESS = ["", "epoch 3: loss 0.31", *(is_like for _, is_like in EXAMPLES["logfindings.BUILT_IN"].values())]
 
 
 @pytest.mark.parametrize(("line", "key"), OTHER_WORDS)
@@ -127,7 +126,7 @@ def test_another_table_is_in_force_everywhere_at_once() -> None:
 
 NO_MODULE = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'polars'"
 CASES = [
-    *(Case(key, on_a_node(ended(1, message=line))) for key, (line, _) in EXAMPLES["logpatterns.BUILT_IN"].items()),
+    *(Case(key, on_a_node(ended(1, message=line))) for key, (line, _) in EXAMPLES["logfindings.BUILT_IN"].items()),
     Case("cause in the log", on_a_node(ended(1, message=NO_MODULE))),
     Case("no known cause in the log", on_a_node(ended(1, message="no such column"))),
     Case("the same words of a program without an error", on_a_node(ended(0, "Completed", message=NO_MODULE))),

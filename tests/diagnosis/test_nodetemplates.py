@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally, as_stored, from_stored
+from grid.diagnosis.nodeshapes import NodeTemplate, TemplateTally, as_stored, from_stored
 from grid.kube.objects import Node, is_ready
 from tests.support.builders import MOMENT, decode, node
 

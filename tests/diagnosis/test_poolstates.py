@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
 from grid.diagnosis.launchplaces import RoomTally
-from grid.diagnosis.nodetemplates import TemplateTally
+from grid.diagnosis.nodeshapes import TemplateTally
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
 from tests.support import builders

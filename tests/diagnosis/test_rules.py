@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 import grid.diagnosis
-from grid.diagnosis import disruptions, exits, images, logpatterns
+from grid.diagnosis import disruptions, exits, images, logfindings
 from grid.diagnosis.logfindings import finding_of
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Pod, Terminated
@@ -20,7 +20,7 @@ Applying = Callable[[str], str | None]  # returns the key of the rule that appli
 def tables() -> dict[str, tuple[Collection[str], Applying]]:
     """All tables of the package with their keys, and the few that are no `RuleTable`."""
     by_name: dict[str, tuple[Collection[str], Applying]] = {
-        "logpatterns.BUILT_IN": ([entry.key for entry in logpatterns.BUILT_IN], of_line),
+        "logfindings.BUILT_IN": ([entry.key for entry in logfindings.BUILT_IN], of_line),
         "exits.MEANINGS": ([str(code) for code in exits.MEANINGS], of_exit),
         "disruptions.CAUSES": (disruptions.CAUSES, of_cause),
         "disruptions.REJECTIONS": (disruptions.REJECTIONS, of_rejection),

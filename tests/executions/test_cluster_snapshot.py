@@ -9,7 +9,7 @@ import pytest
 from grid.configuration import DEPLOYING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import NotAllowed
-from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
+from grid.diagnosis.nodeshapes import NodeTemplate, TemplateTally
 from grid.executions import cluster_snapshot as module
 from grid.executions.cluster_snapshot import KEPT_SECONDS, PATIENCE_SECONDS, ClusterSnapshotLister
 from grid.kube.events import EventStore

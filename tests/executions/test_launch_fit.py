@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
-from grid.diagnosis.nodetemplates import TemplateTally
+from grid.diagnosis.nodeshapes import TemplateTally
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS, RESOURCE_QUOTAS
 from grid.models import Execution, HardwareTier, Project, State

@@ -7,8 +7,7 @@ import pytest
 
 from grid.core import regexes
 from grid.diagnosis import logfindings
-from grid.diagnosis.logfindings import LogTable
-from grid.diagnosis.logpatterns import BUILT_IN
+from grid.diagnosis.logfindings import BUILT_IN, LogTable
 from grid.logs import knowledge
 from grid.models import Execution, KnowledgeEntry, LogOccurrence
 from tests.controller.world import World, fresh, in_world, states_of, to_running

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from grid.core.labels import NODE_POOL
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.nodeshapes import NodeTemplate
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models.dataplane import LOCAL

@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from grid.core.labels import NODE_POOL, SIMULATED
-from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
+from grid.diagnosis.nodeshapes import NodeTemplate, TemplateTally
 from grid.kube.hub import Hub
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grid.models import DailyUsage, Execution, Project, UsageInterval
 from grid.usage import dailyusage
-from grid.usage.budgets import spending
+from grid.usage.budgets import keeper as spending
 from grid.usage.budgets.keeper import SettledSpending, count
 from grid.usage.budgets.rules import Budget
 from tests.support.shop import NOW, Shop

@@ -13,7 +13,7 @@ from grid.jobs.jobruns import advance_all, jobs_due
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import BudgetMonth, Execution, Job, JobRun, Notification, Project, State
 from grid.models.dataplane import LOCAL
-from grid.usage.budgets import spending
+from grid.usage.budgets import keeper as spending
 from grid.usage.budgets.closing import closed_projects
 from grid.usage.budgets.keeper import BudgetKeeper, count
 from tests.controller.world import in_world

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from grid.diagnosis.logfindings import LogFinding
-from grid.diagnosis.logpatterns import BUILT_IN, LogPattern, is_built_in
+from grid.diagnosis.logfindings import BUILT_IN, LogFinding, LogPattern, is_built_in
 
 
 @dataclass(frozen=True, slots=True)

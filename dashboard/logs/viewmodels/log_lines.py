@@ -15,8 +15,7 @@ from dashboard.logs.viewmodels.log_level import is_shown, level_of
 from grid.core.logstamps import stamp_end, stamped
 from grid.core.regexes import Expression
 from grid.diagnosis import logfindings
-from grid.diagnosis.logfindings import finding_of
-from grid.diagnosis.logpatterns import LogPattern
+from grid.diagnosis.logfindings import LogPattern, finding_of
 
 PAGE_LINES = 500
 PAGE_BYTES = 2**20  # of the lines of a page, as the programs wrote them

@@ -14,10 +14,10 @@ from dashboard.administration.forms import CatalogueForm
 from dashboard.administration.views import EditedKind, catalogue_archive, catalogue_edit
 from dashboard.logs.records import COUNTED, newest_occurrences, read_knowledge
 from dashboard.shell.access import admin_required, may_administer, may_observe
-from dashboard.shell.forms.layout import Section
+from dashboard.shell.forms.fields import Section
 from grid.core.translation import gettext as _
 from grid.diagnosis import logfindings
-from grid.diagnosis.logpatterns import BUILT_IN, is_built_in
+from grid.diagnosis.logfindings import BUILT_IN, is_built_in
 from grid.executions.apply import LOG_BYTES
 from grid.logs import knowledge
 from grid.logs.knowledge import MOST_ENTRIES

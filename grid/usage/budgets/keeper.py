@@ -1,32 +1,100 @@
 """Counts what projects with a budget spend, tells people of the lines that are reached, and stops what is to be stopped.
 
 The leading controller does it every half minute. Two at once count the same, and the row of the month says who tells it: one of them.
+
+What has ended is summed up by SQL; what runs, up to now; and so are the sums of deleted executions. What ended before today does not change
+any more, so `settled` is read seldom; `recent` costs what ran today. Each is one statement, which sees one moment: what ends, or is
+deleted, meanwhile is counted once.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
+from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import DateTimeField, QuerySet, Sum, Value
 
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.executions.stopping import BUDGET_USED_UP, request_stop
-from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
+from grid.models import BudgetMonth, DailyUsage, Execution, JobRun, ProjectBudget, State, UsageInterval
 from grid.notifications.outbox import tell_of_budget, tell_of_coming_stop
 from grid.projects.departures import BY, LIVES
-from grid.usage.budgets import spending
 from grid.usage.budgets.closing import budget_of, budgets
-from grid.usage.budgets.rules import GRACE, Budget, coming_stop_sentence, month_of, stop_sentence, warning_sentence
+from grid.usage.budgets.rules import (
+    GRACE,
+    Budget,
+    beginning,
+    coming_stop_sentence,
+    month_of,
+    next_month,
+    stop_sentence,
+    warning_sentence,
+)
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
 SETTLED_FOR = timedelta(minutes=10)  # what ended before today is read again, for what was recorded late
 _PLACES = Decimal("0.0001")
+Spent = dict[str, Decimal]  # by project
+_HOUR = 3600
+_COLUMNS = ("project_id", "price_per_hour", "seconds", "began_at", "ended_at")
+_NEVER = Value(None, output_field=DateTimeField())
+
+
+def spent(projects: Collection[str], now: datetime) -> Spent:
+    """Return what each project has spent in the month of `now` until then."""
+    earlier, today = settled(projects, now), recent(projects, now)
+    return {project: earlier[project] + today[project] for project in projects}
+
+
+def settled(projects: Collection[str], now: datetime) -> Spent:
+    """Return what ended before the day of `now`, in its month, has cost in that month."""
+    month = month_of(now)
+    begin, until = beginning(month), _today(now)
+    ended = UsageInterval.objects.filter(project__in=projects, ended_at__gt=begin, ended_at__lt=until)
+    deleted = DailyUsage.objects.filter(project__in=projects, day__gte=month, day__lt=next_month(month)).order_by()
+    whole, cut = _whole_and_cut(ended, begin)
+    return _added_up(projects, cut.union(whole, _sums(deleted, "pod_seconds"), all=True), begin, now)
+
+
+def recent(projects: Collection[str], now: datetime) -> Spent:
+    """Return what ended on the day of `now`, or has not ended, has cost in its month until then."""
+    begin, since = beginning(month_of(now)), _today(now)
+    ended = UsageInterval.objects.filter(project__in=projects, ended_at__gte=since)
+    whole, cut = _whole_and_cut(ended, begin)
+    open_ones = UsageInterval.objects.filter(project__in=projects, ended_at__isnull=True).order_by()
+    return _added_up(projects, open_ones.values_list(*_COLUMNS).union(cut, whole, all=True), begin, now)
+
+
+def _whole_and_cut(ended: QuerySet[UsageInterval], begin: datetime) -> tuple[Any, Any]:
+    """Return in the same columns the sums of those that began in the month, and the few that began before, of which a part counts."""
+    cut = ended.filter(began_at__lt=begin).order_by()
+    return _sums(ended.filter(began_at__gte=begin).order_by(), "seconds"), cut.values_list(*_COLUMNS)
+
+
+def _sums(rows: QuerySet[Any], seconds: str) -> Any:
+    """Return the sums by project and price, in the columns of what is not summed up."""
+    grouped = rows.values("project_id", "price_per_hour").annotate(total=Sum(seconds), from_=_NEVER, until=_NEVER)
+    return grouped.values_list("project_id", "price_per_hour", "total", "from_", "until")
+
+
+def _added_up(projects: Collection[str], rows: Any, begin: datetime, now: datetime) -> Spent:
+    sums: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for project, price, seconds, began_at, ended_at in rows:
+        if began_at is not None:
+            seconds = max(0, int((min(ended_at or now, now) - max(began_at, begin)) / timedelta(seconds=1)))
+        sums[project] += price * (seconds or 0)
+    return {project: sums[project] / _HOUR for project in projects}
+
+
+def _today(now: datetime) -> datetime:
+    return beginning(now.astimezone(UTC).date())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +115,8 @@ def count(earlier: SettledSpending | None, *, now: datetime) -> SettledSpending 
     if not by_project:
         return None
     if earlier is None or not earlier.serves(by_project, now):
-        earlier = SettledSpending(now, spending.settled(by_project, now))
-    today = spending.recent(by_project, now)
+        earlier = SettledSpending(now, settled(by_project, now))
+    today = recent(by_project, now)
     months = _stored({id: earlier.spent[id] + today[id] for id in by_project}, now)
     for id, budget in by_project.items():
         _act(budget, months[id], now)
@@ -63,7 +131,7 @@ def set_budget(row: ProjectBudget, *, now: datetime) -> None:
     JobRun.objects.filter(job__project=row.project_id, outcome="", next_attempt_at__gt=now).update(next_attempt_at=now)
     BudgetMonth.objects.filter(project=row.project_id, month=month_of(now)).update(warned_at=None, stopped_at=None)
     if row.amount is not None:
-        month = _stored(spending.spent([row.project_id], now), now)[row.project_id]
+        month = _stored(spent([row.project_id], now), now)[row.project_id]
         _act(budget_of(row), month, now)
 
 

@@ -1,7 +1,7 @@
 """The settings of on-demand clusters, each once for all frameworks and once for each framework, and the policy that they make up."""
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from grid.configuration.setting import ON, Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
@@ -112,13 +112,12 @@ def contradiction(values: Mapping[str, int]) -> tuple[str, Container[str]] | Non
     """Return why these values, of every key, contradict each other, and the keys of those that do; None when they do not."""
     for framework in Framework:
         policy = policy_of(framework.value, values)
+        names = {"framework": framework.label, **asdict(policy)}
         if policy.minimum_target > policy.maximum_target:
             sentence = _(
                 "For {framework} clusters the lowest target would be {minimum_target} percent and the highest "
                 "{maximum_target}, so none could be chosen. Change the other target as well.",
-                framework=framework.label,
-                minimum_target=policy.minimum_target,
-                maximum_target=policy.maximum_target,
+                **names,
             )
             return sentence, _keys_of(framework, "minimum_target", "maximum_target")
         for field, word, target in (
@@ -130,10 +129,8 @@ def contradiction(values: Mapping[str, int]) -> tuple[str, Container[str]] | Non
                     "The target of {resource} of {framework} clusters would be {target} percent, and people may choose "
                     "{minimum_target} to {maximum_target}. Change the other target as well.",
                     resource=word,
-                    framework=framework.label,
                     target=target,
-                    minimum_target=policy.minimum_target,
-                    maximum_target=policy.maximum_target,
+                    **names,
                 )
                 return sentence, _keys_of(framework, "minimum_target", "maximum_target", field)
     return None

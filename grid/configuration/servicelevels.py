@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 from grid.configuration.setting import Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
@@ -29,16 +30,13 @@ def _name(level: ServiceLevel, what: str) -> str:
 
 
 def _objective(level: ServiceLevel) -> Setting:
+    meaning = _("How many of 10,000 {counted} are to keep the promise; 9,950 is 99.5 percent. {explained}")
     return Setting(
         topic=_LEVELS,
         name=_name(level, "ObjectivePerTenThousand"),
         title=_("{level}: objective", level=level.title),
         range=ValueRange(level.objective, _("of 10,000"), minimum=LEAST_OBJECTIVE, maximum=HIGHEST_OBJECTIVE),
-        meaning=_(
-            "How many of 10,000 {counted} are to keep the promise; 9,950 is 99.5 percent. {explained}",
-            counted=level.counted,
-            explained=level.explained,
-        ),
+        meaning=meaning.format(counted=level.counted, explained=level.explained),
         effect=_MEASURED,
     )
 
@@ -72,24 +70,13 @@ LEVEL_WINDOW = Setting(
     ),
     effect=_MEASURED,
 )
+_OF_ALL = replace(LEVEL_WINDOW, general=LEVEL_WINDOW.key)
 WINDOWS = {
-    level.id: replace(
-        LEVEL_WINDOW,
-        name=_name(level, "WindowDays"),
-        title=_("{level}: window", level=level.title),
-        general=LEVEL_WINDOW.key,
-    )
+    level.id: replace(_OF_ALL, name=_name(level, "WindowDays"), title=_("{level}: window", level=level.title))
     for level in LEVELS
 }
-SERVICE_LEVEL_SETTINGS = (
-    LEVEL_WINDOW,
-    *(
-        setting
-        for level in LEVELS
-        for setting in (OBJECTIVES[level.id], THRESHOLDS.get(level.id), WINDOWS[level.id])
-        if setting is not None
-    ),
-)
+_SETTINGS = [(OBJECTIVES[level.id], THRESHOLDS.get(level.id), WINDOWS[level.id]) for level in LEVELS]
+SERVICE_LEVEL_SETTINGS = (LEVEL_WINDOW, *filter(None, chain.from_iterable(_SETTINGS)))
 
 
 def targets_from(values: Mapping[str, int]) -> tuple[LevelTarget, ...]:

@@ -37,11 +37,9 @@ ON = ValueRange(1, "", minimum=0, maximum=1)
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A key with a whole-number value; a switch, whose range has no unit, is 1 or 0, shown as on or off.
-
     `effect` is a sentence, shown before a change is saved: what it does at once. None: `dashboard.configuration.setting_effects` counts it.
     `general` is the key of the setting that applies where this one is not set: a setting for one framework falls back to the one for all
-    frameworks, and the window of a service level to that of all levels. The default applies when neither is set.
-    """
+    frameworks, and the window of a service level to that of all levels. The default applies when neither is set."""
 
     topic: SettingTopic
     name: str

@@ -139,8 +139,7 @@ def apply(changes: Sequence[SettingChange], *, actor: User) -> None:
 
 
 def _wait_for_others() -> None:
-    """Let nobody else write overrides until this transaction ends, so that they can neither be overwritten nor contradicted unseen. SQLite
-    has one writer at a time anyway."""
+    """Let nobody else write until this transaction ends, so that nothing is overwritten or contradicted unseen. SQLite has one writer."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(f"LOCK TABLE {ConfigRecord._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")

@@ -61,8 +61,7 @@ class Load:
 
 
 def loads(autoscaler: Autoscaler, *, maximum: int) -> tuple[Load, ...]:
-    """Return the metrics that the autoscaler follows, with their last measured values. `maximum` is the cluster's own, because the
-    autoscaler's is lower while workers end."""
+    """Return its metrics with their last values. `maximum` is the cluster's own, because the autoscaler's is lower while workers end."""
     known = autoscaler.status.current_metrics or ()
     all_loads = (
         _demand(metric.external, known, autoscaler.status.current_replicas, maximum)

@@ -38,8 +38,7 @@ def has_front(pod: Pod) -> bool:
 
 
 def is_sidecar(pod: Pod, name: str) -> bool:
-    """Return whether the container of that name is like the program, and is none. The name is asked first, because the pod's others are
-    then seldom looked at."""
+    """Return whether the container is like the program, and is none. The name is asked first: the pod is then seldom looked at."""
     return (name == EXECUTOR and has_ordinary_executor(pod)) or (name == FRONT and has_ordinary_front(pod))
 
 

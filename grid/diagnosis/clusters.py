@@ -121,8 +121,7 @@ class ClusterSnapshot:
 
 
 def summary(cluster: ClusterSnapshot) -> str:
-    """Return the state of the workers as a sentence: "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first
-    while it is not up."""
+    """Return for example "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first while it is not up."""
     head = _head_words(cluster)
     if head and not cluster.workers:
         return _("{head}; workers wait for it.", head=head)

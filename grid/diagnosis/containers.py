@@ -40,7 +40,8 @@ WHY_NO_SANDBOX = RuleTable(
     ("no-address",
      r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
      _("it has no free address for another pod")),
-    ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin", _("its network is not ready")),
+    ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin",
+     _("its network is not ready")),
     ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down", _("its container runtime does not answer")),
 )  # fmt: skip
 _RESTART_IS_NEWS = timedelta(minutes=10)
@@ -84,9 +85,9 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         return explain_no_start(pod, status, ended.message, reason=ended.reason)
     if ended.reason == NOT_LOCATED:
         sentence = _(
-            "It is not known how {program} ended: its node found the container no more, as after a restart of the node.",
-            program=within(pod, status),
+            "It is not known how {program} ended: its node found the container no more, as after a restart of the node."
         )
+        sentence = sentence.format(program=within(pod, status))
         who, step = who_can_repair(pod, status, ended)
         return Diagnosis("end_unknown", sentence, "problem", who, step, quoted(f"{ended.reason}: {ended.message}"))
     reason = f" ({ended.reason})" if ended.reason else ""
@@ -157,8 +158,7 @@ def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: dateti
 
 
 def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: datetime) -> Diagnosis:
-    """Explain a container that its node prepares. Volumes and network are the pod's, so any container's progress shows that they are
-    there; the image is the container's own."""
+    """Volumes and network are the pod's, so any container's progress shows that they are there; the image is the container's own."""
     mount = latest(events, *MOUNT_FAILED)
     moved_on = latest(events, *_STEPS)
     if mount is not None and (moved_on is None or events.index(mount) > events.index(moved_on)):
@@ -185,8 +185,7 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
 
 
 def _last_warning(events: Sequence[Event]) -> Event | None:
-    """Return the last warning that says why a node does not start a pod. A message of a component that only sums up ("Error syncing
-    pod") has less to say than the one before it."""
+    """Return the last warning that says why a node starts no pod; what only sums up ("Error syncing pod") says less."""
     since_bound = latest(events, "Scheduled")
     after = events[events.index(since_bound) + 1 :] if since_bound is not None else events
     warnings = [event for event in after if event.type == "Warning" and event.reason not in _HARMLESS]

@@ -33,12 +33,10 @@ class EvidenceRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The reason why something waits or failed. `who` can repair it, `next_step` says how, and `evidence` is Kubernetes' own text.
-
-    `table` has the reasons of all nodes. `link` names the page of the next step, for pages to make an address of: "tiers", "launch",
-    "executions", "project", "infrastructure", "infrastructure:<pool>" or "node:<name>"; "" for none. `is_normal` is False when somebody
-    should repair something, True when a busy cluster is like this, and None when that is not known.
-    """
+    """The reason why something waits or failed. `who` can repair it, `next_step` says how, and `evidence` is Kubernetes' own text. `table`
+    has the reasons of all nodes. `link` names the page of the next step, for pages to make an address of: "tiers", "launch", "executions",
+    "project", "infrastructure", "infrastructure:<pool>" or "node:<name>"; "" for none. `is_normal` is False when somebody should repair
+    something, True when a busy cluster is like this, and None when that is not known."""
 
     code: str
     sentence: str

@@ -38,12 +38,9 @@ _SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.execu
 _SCRATCH = frozenset({"home", "runtime", "local"})
 _USED = RepeatedExpression(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
 _SHORTAGES = {
-    "ephemeral-storage": _("disk"),
-    "inodes": _("disk"),
-    "pids": _("process ids"),
+    **dict.fromkeys(("ephemeral-storage", "inodes", "Disk"), _("disk")),
+    **dict.fromkeys(("pids", "PID"), _("process ids")),
     "Memory": _("memory"),
-    "Disk": _("disk"),
-    "PID": _("process ids"),
 }
 REJECTIONS = {
     "NodeAffinity": _("Node {node} rejected this: its labels do not match what this asks for."),
@@ -136,8 +133,7 @@ def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
 
 
 def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
-    """Explain an emptyDir over its limit. The message does not say whether it is on the node's disk or in memory, so only our own are
-    told apart."""
+    """Explain an emptyDir over its limit. The message does not say whether it is on disk or in memory, so only our own are told apart."""
     name, limit = match[1], _bytes(match[2])
     if name == _SHARED_MEMORY:
         sentence = _("It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted.")

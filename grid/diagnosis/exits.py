@@ -26,7 +26,8 @@ MEANINGS = {
     143: _("something asked it to end (SIGTERM)"),
 }
 _SIGNALS = {
-    1: "SIGHUP", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 7: "SIGBUS", 8: "SIGFPE", 13: "SIGPIPE", 24: "SIGXCPU", 25: "SIGXFSZ",
+    1: "SIGHUP", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 7: "SIGBUS", 8: "SIGFPE", 13: "SIGPIPE", 24: "SIGXCPU",
+    25: "SIGXFSZ",
 }  # fmt: skip
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {
@@ -45,15 +46,11 @@ _NOT_EXECUTABLE = RepeatedExpression(
 _FILES = {
     "Permission denied": (_("the command {file} is not executable"), _("Make it executable (chmod +x)")),
     "Is a directory": (_("the command {file} is a directory"), _("Correct its path")),
-    "bad interpreter": (
-        _("the first line of {file} names a program that is not in the image"),
-        _("Correct the line that begins with #!, or choose an environment that has the program"),
-    ),
-    "line ends": (
-        _("the script {file} has the line ends of Windows (CRLF)"),
-        _("Save it with the line ends of Unix (LF), for example with dos2unix"),
-    ),
-}
+    "bad interpreter": (_("the first line of {file} names a program that is not in the image"),
+                        _("Correct the line that begins with #!, or choose an environment that has the program")),
+    "line ends": (_("the script {file} has the line ends of Windows (CRLF)"),
+                  _("Save it with the line ends of Unix (LF), for example with dos2unix")),
+}  # fmt: skip
 # The kernel takes the carriage return for a part of the interpreter's name; bash and env print it in their own ways.
 _BAD_INTERPRETER = RepeatedExpression(r"(?m)(?:^|: )([^\s:]+): [^\s:]*?(\^M|\r)?: bad interpreter")
 _OTHER_FORMAT = (
@@ -92,8 +89,7 @@ _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 
 
 def exit_words(ended: Terminated, why: str = "") -> str:
-    """Return "exit code 137, it was killed (SIGKILL)"; the name of a command comes from the end of the log. `why` says what asked for the
-    end, "" when that is not known."""
+    """Return "exit code 137, it was killed (SIGKILL)", or the command that the log names; `why`: what asked for the end, or ""."""
     if ended.reason == NOT_LOCATED:
         return _("how is not known, because its node found its container no more")
     if why and ended.exit_code in _REQUESTED:

@@ -36,8 +36,7 @@ def is_settled(pod: Pod, now: datetime) -> bool:
 
 
 def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis | None:
-    """Explain a pod by its gates, its own scheduler, its resource claims or its nomination; None when it has none of these, or when the
-    scheduler's own words say more."""
+    """Explain a pod by its gates, scheduler, resource claims or nomination; None without, or when the scheduler says more."""
     message, settled = scheduler_message(pod, events), is_settled(pod, now)
     reasons = [(condition.type, condition.reason) for condition in pod.status.conditions]
     if pod.spec.scheduling_gates or ("PodScheduled", "SchedulingGated") in reasons:
@@ -45,9 +44,8 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     # Only a pod that the scheduler refused before is nominated for what it preempts; see `explain_chosen`.
     preempts = _COUNTS_NODES in message and not any(words in message for words in _NO_PREEMPTION)
     if (node := pod.status.nominated_node_name) and preempts:
-        sentence = _(
-            "About to start: node {node} is being cleared for it, pods of lower priority end there.", node=node
-        )
+        sentence = _("About to start: node {node} is being cleared for it, pods of lower priority end there.")
+        sentence = sentence.format(node=node)
         step, link = _("Nothing to do: it starts by itself."), f"node:{node}"
         return Diagnosis("about_to_start", sentence, "wait", "", step, quoted(message), link=link, is_normal=True)
     scheduler, claims = pod.spec.scheduler_name, pod.spec.resource_claims
@@ -60,14 +58,9 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
         sentence = sentence.format(scheduler=scheduler, said=" ".join(message.split()).rstrip(". "))
     elif claims and (not message or "resourceclaim" in message.lower() or "allocate all claims" in message):
         names = [claim.resource_claim_name or claim.resource_claim_template_name or claim.name for claim in claims]
-        code, sentence = (
-            "resource_claim",
-            ngettext(
-                "Waits for the resource claim {names}.",
-                "Waits for the resource claims {names}.",
-                len(names),
-                names=listed(names),
-            ),
+        code, words = "resource_claim", listed(names)
+        sentence = ngettext(
+            "Waits for the resource claim {names}.", "Waits for the resource claims {names}.", len(names), names=words
         )
         step = _("Ask an operator whether the claim exists and a driver can allocate it.")
     else:

@@ -47,8 +47,7 @@ def claims_in_words(pod: Pod, message: str) -> list[str]:
 
 
 def explain_missing(message: str, subject: str, *, reason: str) -> Diagnosis | None:
-    """Explain a container that refers to a ConfigMap or Secret that is not there, or to a user that it may not be; None when the
-    message says nothing of it."""
+    """Explain a container that refers to a ConfigMap or Secret that is not there, or to a user that it may not be; None for any other."""
     evidence = quoted(f"{reason}: {message}")
     if unread := _not_read(message, evidence):
         return unread

@@ -40,14 +40,10 @@ _STATES: Mapping[str, tuple[TaintKind, str]] = {
 }
 # Set on a new node until an agent of it is there.
 _START_UP = (
-    "node.cloudprovider.kubernetes.io/uninitialized",
-    "node.cilium.io/agent-not-ready",
-    "ebs.csi.aws.com/agent-not-ready",
-    "efs.csi.aws.com/agent-not-ready",
-    "karpenter.sh/unregistered",
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-)
+    "node.cloudprovider.kubernetes.io/uninitialized", "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready", "efs.csi.aws.com/agent-not-ready", "karpenter.sh/unregistered",
+    "startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)  # fmt: skip
 _TAKEN_BACK = ("aws-node-termination-handler/", "cloud.google.com/impending-node-termination")
 _DEDICATED = {"CriticalAddonsOnly", "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "spot"}
 
@@ -60,12 +56,11 @@ def takes_pods(node: Node) -> bool:
 
 def lasting_taints(node: Node) -> tuple[Taint, ...]:
     """Return the taints that keep pods off whatever the node's condition, in one order and without times: alike for alike nodes."""
-    taints_found = {
-        Taint(key=taint.key, value=taint.value, effect=taint.effect)
-        for taint in node.spec.taints
-        if taint.effect in _KEEPS_OFF and not taint.key.startswith(_OF_CONDITION)
-    }
-    return tuple(sorted(taints_found, key=lambda taint: (taint.key, taint.value, taint.effect)))
+    lasting = (
+        each for each in node.spec.taints if each.effect in _KEEPS_OFF and not each.key.startswith(_OF_CONDITION)
+    )
+    taints = {Taint(key=each.key, value=each.value, effect=each.effect) for each in lasting}
+    return tuple(sorted(taints, key=lambda taint: (taint.key, taint.value, taint.effect)))
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:

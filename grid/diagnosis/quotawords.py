@@ -16,24 +16,19 @@ _OF_DEVICES = ".deviceclass.resource.k8s.io/devices"
 _BYTES = ("memory", "ephemeral-storage", "storage")
 # The older names, without `count/`, are those of these few.
 _OBJECTS = {
-    "configmaps": ("ConfigMap", "ConfigMaps"),
-    "secrets": ("Secret", "Secrets"),
-    "services": ("Service", "Services"),
+    "configmaps": ("ConfigMap", "ConfigMaps"), "secrets": ("Secret", "Secrets"), "services": ("Service", "Services"),
     "services.loadbalancers": (_("Service of type LoadBalancer"), _("Services of type LoadBalancer")),
     "services.nodeports": (_("Service of type NodePort"), _("Services of type NodePort")),
     "persistentvolumeclaims": (_("volume claim"), _("volume claims")),
     "replicationcontrollers": ("ReplicationController", "ReplicationControllers"),
-    "resourcequotas": ("ResourceQuota", "ResourceQuotas"),
-    "serviceaccounts": ("ServiceAccount", "ServiceAccounts"),
-    "deployments.apps": ("Deployment", "Deployments"),
-    "replicasets.apps": ("ReplicaSet", "ReplicaSets"),
-    "statefulsets.apps": ("StatefulSet", "StatefulSets"),
-    "jobs.batch": ("Job", "Jobs"),
+    "resourcequotas": ("ResourceQuota", "ResourceQuotas"), "serviceaccounts": ("ServiceAccount", "ServiceAccounts"),
+    "deployments.apps": ("Deployment", "Deployments"), "replicasets.apps": ("ReplicaSet", "ReplicaSets"),
+    "statefulsets.apps": ("StatefulSet", "StatefulSets"), "jobs.batch": ("Job", "Jobs"),
     "ingresses.networking.k8s.io": ("Ingress", "Ingresses"),
     "networkpolicies.networking.k8s.io": ("NetworkPolicy", "NetworkPolicies"),
     "horizontalpodautoscalers.autoscaling": ("HorizontalPodAutoscaler", "HorizontalPodAutoscalers"),
     "resourceclaims.resource.k8s.io": ("ResourceClaim", "ResourceClaims"),
-}
+}  # fmt: skip
 
 
 def spent(name: str, hard: str, used: str, asked: str) -> str:

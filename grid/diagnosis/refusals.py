@@ -35,8 +35,7 @@ WEBHOOK_TROUBLES = RuleTable[str](
     ("unreachable",
      r"no route to host|network is unreachable|no such host|connection reset by peer|\bEOF\b|broken pipe|lost connection",
      _("it cannot be reached")),
-    ("answer",
-     r"invalid webhook response|undecodable patch|unsupported patch type|expected webhook response",
+    ("answer", r"invalid webhook response|undecodable patch|unsupported patch type|expected webhook response",
      _("its answer is not understood")),
     ("failing",
      r"currently unable to handle the request|an error on the server|server rejected our request|could not find the requested resource",
@@ -75,20 +74,15 @@ def _webhook_denied(match: Match) -> RefusalReason:
 
 def _webhook_down(match: Match) -> RefusalReason:
     """It forbids nothing: nobody could be asked. The API server refuses all that the webhook guards until it is repaired."""
-    sentence = _(
-        "The cluster's webhook {name} has to allow it first, and could not be asked: {trouble}.",
-        name=match[1],
-        trouble=_trouble(match[2] or ""),
-    )
+    sentence = _("The cluster's webhook {name} has to allow it first, and could not be asked: {trouble}.")
+    sentence = sentence.format(name=match[1], trouble=_trouble(match[2] or ""))
     return RefusalReason("webhook_down", sentence, _REPAIR, for_good=False)
 
 
 def _image_policy_down(match: Match) -> RefusalReason:
     """Without `defaultAllow`, ImagePolicyWebhook forbids all pods while its backend does not answer, with Go's error as the reason."""
-    trouble = _trouble(match[1])
-    sentence = _(
-        "The cluster's image policy has to allow it first, and could not be asked: {trouble}.", trouble=trouble
-    )
+    sentence = _("The cluster's image policy has to allow it first, and could not be asked: {trouble}.")
+    sentence = sentence.format(trouble=_trouble(match[1]))
     return RefusalReason("webhook_down", sentence, _REPAIR, for_good=False)
 
 
@@ -110,11 +104,8 @@ def _image_denied(match: Match) -> RefusalReason:
 
 def _policy_broken(match: Match) -> RefusalReason:
     """With `failurePolicy: Fail` an error of the policy refuses everything; parameters that are missing may appear."""
-    sentence = _(
-        "The cluster's policy {name} has an error, so it lets nothing through: {error}",
-        name=match[1],
-        error=as_sentence(folded(match[2] or match[3])),
-    )
+    sentence = _("The cluster's policy {name} has an error, so it lets nothing through: {error}")
+    sentence = sentence.format(name=match[1], error=as_sentence(folded(match[2] or match[3])))
     return RefusalReason("policy_broken", sentence, _CORRECT_POLICY, for_good=not match[2])
 
 
@@ -151,8 +142,9 @@ REFUSALS = RuleTable[_Explain](
         "policy", _("The cluster's policy {name} forbids it: {why}"))),
     # A MutatingAdmissionPolicy forbids nothing by itself: each of its refusals is a failure to change the object.
     ("mutating-policy",
-     r"""(?s)\bpolicy ['"](?P<name>[^'"]+)['"](?: with binding ['"][^'"]+['"])? denied request: (?P<error>.+)""", _because(
-         "policy_broken", _("The cluster's policy {name} has to change it first, and failed: {error}"), _CORRECT_POLICY)),
+     r"""(?s)\bpolicy ['"](?P<name>[^'"]+)['"](?: with binding ['"][^'"]+['"])? denied request: (?P<error>.+)""",
+     _because("policy_broken", _("The cluster's policy {name} has to change it first, and failed: {error}"),
+              _CORRECT_POLICY)),
     ("image-policy",
      r"(?s)image policy webh?ook backend denied one or more images: (.+)|one or more images rejected by webhook backend",
      _image_denied),
@@ -175,7 +167,8 @@ REFUSALS = RuleTable[_Explain](
         _("It is tried again by itself."), for_good=False)),
     ("no-quota", r"insufficient quota to (?:consume|match these scopes): (.+)", values.no_quota),
     ("limit-range",
-     r"((?:\S+ \S+ usage|\S+ max limit to request ratio) per (?:Container|Pod|PersistentVolumeClaim) is .*)", values.limit_range),
+     r"((?:\S+ \S+ usage|\S+ max limit to request ratio) per (?:Container|Pod|PersistentVolumeClaim) is .*)",
+     values.limit_range),
     ("pod-security", r'violates PodSecurity "(?P<level>[^"]+)": (?P<violations>.+)', _because(
         "pod_security", _("Pod security of the namespace ({level}) forbids it: {violations}"))),
     # OpenShift's own admission (apiserver-library-go, securitycontextconstraints/sccadmission).
@@ -185,7 +178,8 @@ REFUSALS = RuleTable[_Explain](
     ("priority-class", r"no PriorityClass with name (?P<name>\S+) was found", _because(
         "missing", _("The cluster has no priority class “{name}”."), _STARTS_WITH_IT, for_good=False)),
     ("service-account",
-     r'[Ss]ervice ?account ([^/\s]+)/([^:\s]+)(?:: serviceaccounts? "[^"]+" not found| was not found)', _no_service_account),
+     r'[Ss]ervice ?account ([^/\s]+)/([^:\s]+)(?:: serviceaccounts? "[^"]+" not found| was not found)',
+     _no_service_account),
     ("runtime-class", r'pod rejected: RuntimeClass "(?P<name>[^"]+)" not found', _because(
         "missing", _("The cluster has no runtime class “{name}”."), _STARTS_WITH_IT, for_good=False)),
     ("node-rule",
@@ -200,8 +194,8 @@ REFUSALS = RuleTable[_Explain](
     ("rights",
      r'\bUser "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
     ("owner-rights", r"cannot set an ownerRef on a resource you can't|cannot set blockOwnerDeletion if", _because(
-        "rights", _("Compute Grid may not say which object owns it: the cluster (OwnerReferencesPermissionEnforcement) wants "
-                    "the right to delete it and to set finalizers of its owner."), _APPLY_AGAIN)),
+        "rights", _("Compute Grid may not say which object owns it: the cluster (OwnerReferencesPermissionEnforcement) "
+                    "wants the right to delete it and to set finalizers of its owner."), _APPLY_AGAIN)),
     ("node-rights", r'\bnode "(?P<name>[^"]+)" (?:can only|can ?not|must not|is not allowed to) ', _because(
         "rights", _("Compute Grid uses the credentials of the node {name}, which may not do this."),
         _("Ask an admin to give Compute Grid the service account of deploy/access.yaml."))),
@@ -213,7 +207,8 @@ REFUSALS = RuleTable[_Explain](
      _because("too_large", _("It is larger than the cluster's API server takes."),
               _("Shorten its script, arguments or environment variables; put long text into a file of the project."))),
     ("invalid", r'(?s)(?:^|: )([A-Z][A-Za-z]+)(?:\.\S+)? "[^"]*" is invalid: (.+)', values.invalid),
-    ("unreadable", r'(?s)(?:^|: )([A-Z][A-Za-z]+) in version "[^"]*" cannot be handled as an? \w+: (.+)', values.unreadable),
+    ("unreadable", r'(?s)(?:^|: )([A-Z][A-Za-z]+) in version "[^"]*" cannot be handled as an? \w+: (.+)',
+     values.unreadable),
     ("database-full", r"etcdserver: mvcc: database space exceeded", _because(
         "busy", _("The cluster's own database (etcd) is full, so it stores nothing new."),
         _("It is tried again by itself; ask an admin of the cluster to make room in etcd."), for_good=False)),

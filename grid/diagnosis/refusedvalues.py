@@ -31,7 +31,8 @@ _UNFIT = _("Ask an admin: this release of Compute Grid and the cluster's Kuberne
 _OF_TIER = _("Choose another tier, or ask an admin to correct this tier.")
 _OWNERS = (
     (Expression(r"resources\b|nodeSelector|affinity|tolerations|runtimeClassName|priorityClassName"), _OF_TIER),
-    (Expression(r"\.image\b|\.imagePull"), _("Choose another environment, or ask an admin to correct this environment.")),
+    (Expression(r"\.image\b|\.imagePull"),
+     _("Choose another environment, or ask an admin to correct this environment.")),
     (Expression(r"\.env\["), _("Correct the environment variables, then launch it again.")),
 )  # fmt: skip
 
@@ -71,11 +72,8 @@ def _when_free(resources: list[str]) -> str:
 def must_specify(match: Match) -> RefusalReason:
     """The server says "limits.memory for: app; requests.cpu for: app,proxy", older ones "limits.cpu,limits.memory"."""
     parts = [name for part in match[2].split(";") for name in part.partition(" for:")[0].strip(" .").split(",")]
-    sentence = _(
-        "The quota “{name}” of the namespace takes only pods that say their {resources}.",
-        name=match[1],
-        resources=listed(parts),
-    )
+    sentence = _("The quota “{name}” of the namespace takes only pods that say their {resources}.")
+    sentence = sentence.format(name=match[1], resources=listed(parts))
     return RefusalReason("quota", sentence, _("Ask an admin to complete the tier, or to change the quota."))
 
 
@@ -112,12 +110,9 @@ def _bound(bound: Match) -> str:
         asks = asks.format(amount=_amount_of(resource, asked))
     elif unsaid:
         asks = _(", and it says no request") if unsaid == "request" else _(", and it says no limit")
-    return _(
-        "A limit range of the namespace allows {allowed} for {limited}{asks}.",
-        allowed=allowed.format(amount=_amount_of(resource, most)),
-        limited=_LIMITED[bound[3]],
-        asks=asks,
-    )
+    allowed = allowed.format(amount=_amount_of(resource, most))
+    sentence = _("A limit range of the namespace allows {allowed} for {limited}{asks}.")
+    return sentence.format(allowed=allowed, limited=_LIMITED[bound[3]], asks=asks)
 
 
 def _ratio(bound: Match) -> str:

@@ -49,11 +49,8 @@ def _held_in_resize(pod: Pod) -> _HeldByName:
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     if all(status.resources is None for status in statuses):
         return _NOTHING_HELD
-    return {
-        status.name: (status.resources.requests, status.allocated_resources or {})
-        for status in statuses
-        if status.resources is not None
-    }
+    resized = ((each, each.resources) for each in statuses)
+    return {each.name: (has.requests, each.allocated_resources or {}) for each, has in resized if has is not None}
 
 
 def _requests(container: ContainerSpec, held: _HeldByName, *, is_infeasible: bool) -> _Quantities:

@@ -84,8 +84,7 @@ def was_cut_short(pod: Pod) -> bool:
 
 
 def is_saving(pod: Pod) -> bool:
-    """Return whether the program has ended and its files are still being saved, or will be: an ordinary container may start later than its
-    program, or again."""
+    """Return whether its files are still being saved, or will be: an ordinary container may start later than its program, or again."""
     status = _status(pod)
     if status is None or not program_ended(pod):
         return False
@@ -93,15 +92,13 @@ def is_saving(pod: Pod) -> bool:
 
 
 def has_ended_before_its_pod(pod: Pod) -> bool:
-    """Return whether the program has ended for good while the pod, which nobody deletes, goes on: for its files, or with an nginx that is
-    no sidecar."""
+    """Return whether the program has ended while the pod, undeleted, goes on: for its files, or for an nginx that is no sidecar."""
     goes_on = _status(pod) is not None or has_ordinary_front(pod)
     return pod.metadata.deletion_timestamp is None and goes_on and program_ended(pod)
 
 
 def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosis | None:
-    """Explain an executor that has not fetched the files yet, or never will if the pod `is_over`; None when anything else explains it
-    better."""
+    """Explain an executor that has not fetched the files yet, or never will if the pod `is_over`; None when something else explains it."""
     ended = status.state.terminated or status.last_state.terminated
     report = _read(ended) if ended is not None else None
     if status.started and status.name == EXECUTOR:

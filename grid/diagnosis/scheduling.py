@@ -6,9 +6,9 @@ messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Self
+from typing import NamedTuple
 
 from grid.core.labels import NODE_POOL
 from grid.core.quantity import is_gpu
@@ -62,9 +62,8 @@ def _counted(text: str) -> dict[str, int]:
 def promised_size(events: Sequence[Event]) -> int:
     """Return the size to which the autoscaler last scaled up a pool for this pod, in nodes; 0 when it did not."""
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
-    if scaling is None or scaling.reason != "TriggeredScaleUp":
-        return 0
-    return max((int(size) for _, _, size, _ in _SCALE_UP.findall(scaling.message)), default=0)
+    message = scaling.message if scaling is not None and scaling.reason == "TriggeredScaleUp" else ""
+    return max((int(size) for _, _, size, _ in _SCALE_UP.findall(message)), default=0)
 
 
 def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis:
@@ -85,7 +84,7 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
         return replace(volume, evidence=evidence)
     if (chosen := explain_chosen(pod, message, now=now)) is not None:
         return chosen
-    demands, word = _Demands.of(pod), karpenters_word(events)
+    demands, word = _demands_of(pod), karpenters_word(events)
     if (nominated := explain_nominated(word, evidence, now)) is not None:
         return nominated
     if scaling is not None:
@@ -95,21 +94,19 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     return with_refusal(explain_silence(pod, now=now), word)
 
 
-@dataclass(frozen=True, slots=True)
-class _Demands:
+class _Demands(NamedTuple):
     """Which nodes a pod asks for: those of a pool, "" for any, and what else they must be, in words."""
 
     pool: str
-    others: tuple[str, ...]
+    others: Sequence[str]
 
-    @classmethod
-    def of(cls, pod: Pod) -> Self:
-        spec = pod.spec
-        others = [f"{key}={value}" for key, value in spec.node_selector.items() if key != NODE_POOL]
-        affinity = spec.affinity.node_affinity if spec.affinity else None
-        if affinity is not None and affinity.required is not None:
-            others.append(in_words(affinity.required))
-        return cls(spec.node_selector.get(NODE_POOL, ""), tuple(others))
+
+def _demands_of(pod: Pod) -> _Demands:
+    others = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if key != NODE_POOL]
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    if affinity is not None and affinity.required is not None:
+        others.append(in_words(affinity.required))
+    return _Demands(pod.spec.node_selector.get(NODE_POOL, ""), others)
 
 
 def pool_growth(size: str, target: str, maximum: str) -> str:
@@ -212,10 +209,9 @@ def _without_autoscaler(
         return _too_small(short, reasons, pool, evidence)
     if short:
         sentence = _(
-            "The nodes{of_pool} have too little left: {short}. This starts when something ends there or a node is added.",
-            of_pool=_of(pool),
-            short=listed(short),
+            "The nodes{of_pool} have too little left: {short}. This starts when something ends there or a node is added."
         )
+        sentence = sentence.format(of_pool=_of(pool), short=listed(short))
         step = _("Wait, stop something that you do not need, or choose a smaller tier.")
         return Diagnosis("busy", sentence, "wait", "you", step, evidence)
     if not settled:

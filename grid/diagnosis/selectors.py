@@ -55,21 +55,12 @@ def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
 
 def _matches(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
     value, values = labels.get(requirement.key), requirement.values or ()
-    match requirement.operator:
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return _compare(value, values) > 0
-        case "Lt":
-            return _compare(value, values) < 0
-        case _:
-            return False
+    if requirement.operator in ("In", "NotIn"):
+        return (value in values) is (requirement.operator == "In")
+    if requirement.operator in ("Exists", "DoesNotExist"):
+        return (value is not None) is (requirement.operator == "Exists")
+    difference = _compare(value, values)
+    return (requirement.operator == "Gt" and difference > 0) or (requirement.operator == "Lt" and difference < 0)
 
 
 def _compare(value: str | None, values: Sequence[str]) -> int:
@@ -81,21 +72,16 @@ def _compare(value: str | None, values: Sequence[str]) -> int:
 
 
 def _words(requirement: SelectorRequirement) -> str:
-    key, values = requirement.key, " or ".join(requirement.values or ())
-    match requirement.operator:
-        case "In":
-            return f"{key}={values}"
-        case "NotIn":
-            return _("{key} other than {values}", key=key, values=values)
-        case "Exists":
-            return _("a label {key}", key=key)
-        case "DoesNotExist":
-            return _("no label {key}", key=key)
-        case "Gt" | "Lt":
-            words = _("{key} above {values}") if requirement.operator == "Gt" else _("{key} below {values}")
-            return words.format(key=key, values=values)
-        case _:
-            return f"{key} {requirement.operator} {values}"
+    words = {
+        "In": "{key}={values}",
+        "NotIn": _("{key} other than {values}"),
+        "Exists": _("a label {key}"),
+        "DoesNotExist": _("no label {key}"),
+        "Gt": _("{key} above {values}"),
+        "Lt": _("{key} below {values}"),
+    }.get(requirement.operator, "{key} {operator} {values}")
+    values = " or ".join(requirement.values or ())
+    return words.format(key=requirement.key, operator=requirement.operator, values=values)
 
 
 def _field_words(requirement: SelectorRequirement) -> str:

@@ -56,8 +56,7 @@ class StartFacts:
 
 @dataclass(frozen=True, slots=True)
 class PhaseSpan:
-    """A time in which the start was in a phase, or in phases that cannot be told apart. `is_open` when it is the last of a start that
-    has not ended, or was cut off."""
+    """A time in a phase, or in several that cannot be told apart. `is_open`: the last of a start that has not ended or was cut off."""
 
     phases: tuple[Phase, ...]
     began_at: datetime

@@ -124,11 +124,8 @@ def advance(before: NodeRounds, cores: int, samples: Collection[PodSample]) -> N
         return NodeRounds()
     # Two metrics servers may answer in turn, so an older measurement is no other one, unless a clock was set.
     seen = {sample.key: before.measured_at.get(sample.key, 0.0) for sample in samples}
-    fresh = [
-        each
-        for each in samples
-        if each.measured_at > seen[each.key] or 0 < each.measured_at < seen[each.key] - CLOCK_SECONDS
-    ]
+    ages = [(each, seen[each.key] - each.measured_at) for each in samples]
+    fresh = [each for each, age in ages if age < 0 or (age > CLOCK_SECONDS and each.measured_at > 0)]
     used = sum(max(0, sample.used) for sample in samples)
     if not fresh or 2 * sum(max(0, sample.used) for sample in fresh) < used:
         return before
@@ -253,13 +250,9 @@ def for_owner(victim: PodCpu, kind: str) -> str:
     """Return what the owner of a pod that gets too little CPU is told: nothing that says who else is on the node."""
     uses = _("one of its pods uses") if kind == "cluster" else _("it uses")
     again = _("Stop it and resume it") if kind == "workspace" else _("Launch it again")
-    return _(
-        "Other pods on its node use more CPU than they requested, so it may run slower: "
-        "{uses} {used} of the {could_use} that it may use, and requested "
-        "{requested}. {again} on a tier with a larger request to be sure of more.",
-        uses=uses,
-        used=format_cores(victim.used),
-        could_use=core_words(victim.could_use),
-        requested=format_cores(victim.requested),
-        again=again,
+    used, could_use, requested = format_cores(victim.used), core_words(victim.could_use), format_cores(victim.requested)
+    sentence = _(
+        "Other pods on its node use more CPU than they requested, so it may run slower: {uses} {used} of the {could_use} "
+        "that it may use, and requested {requested}. {again} on a tier with a larger request to be sure of more."
     )
+    return sentence.format(uses=uses, used=used, could_use=could_use, requested=requested, again=again)

@@ -121,8 +121,7 @@ def _controller(pod: Pod) -> str:
 
 
 def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str | None:
-    """Return a sentence with the budget that forbids the pod's eviction now; None when none does. A pod that waits to start is evicted in
-    any case."""
+    """Return which budget forbids the pod's eviction now, as a sentence; None when none does. One that waits to start is always evicted."""
     meta = pod.metadata
     if pod.status.phase == "Pending" or meta.deletion_timestamp is not None:
         return None

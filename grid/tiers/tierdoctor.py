@@ -171,8 +171,7 @@ def _grown(request: TierRequest, packing: Packing) -> dict[str, int] | None:
 
 
 def rounded(name: str, amount: int) -> int:
-    """Return the amount rounded down to what a person would type: quarters of a core, halves of a GiB, finer below one.
-    So the words of it say exactly that amount."""
+    """Return the amount rounded down as people type it: quarters of a core, halves of a GiB, finer below one. Its words are exact."""
     whole, coarse, fine = (1000, 250, 50) if name == CPU else (2**30, 2**29, 2**26)
     step = coarse if amount >= whole else fine
     return amount // step * step

@@ -72,8 +72,7 @@ def interval(
 
 
 def changes(recorded: Recorded, seen: Iterable[Interval], vanished: Mapping[str, datetime]) -> Changes:
-    """Return the changes that bring the records up to date. `vanished` are the ends of open intervals without a pod. Once these are
-    applied, a second call returns none."""
+    """Return what brings the records up to date, and nothing the second time. `vanished` are the ends of open intervals without a pod."""
     by_uid = {held.pod_uid: held for held in seen}
     begun = [held for uid, held in by_uid.items() if uid not in recorded.open and uid not in recorded.over]
     ended = {**{uid: by_uid[uid].ended_at for uid in recorded.open.keys() & by_uid.keys()}, **vanished}

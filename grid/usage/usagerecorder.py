@@ -15,11 +15,9 @@ from grid.usage.intervals import Interval, Recorded, after, changes, interval
 
 
 class UsageRecorder(ReconcileObserver):
-    """Records usage during one term of leadership. It remembers what it has recorded, so that an execution at rest costs no query.
-
-    A pod that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive, or else
-    until its absence is noticed: nobody is charged for time that nobody observed.
-    """
+    """Records usage during one term of leadership. It remembers what it has recorded, so that an execution at rest costs no query. A pod
+    that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive, or else until its
+    absence is noticed: nobody is charged for time that nobody observed."""
 
     def __init__(self, context: Context, *, attended_until: datetime | None) -> None:
         self._context = context

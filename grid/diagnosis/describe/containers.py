@@ -23,9 +23,14 @@ def write_containers(
         for heading, field in (("Command", "command"), ("Args", "args")):
             _write_lines(out, heading, container.get(field) or ())
         if status:
-            _write_status(out, status)
+            _write_state(out, "State", status.get("state") or {})
+            if (status.get("lastState") or {}).get("terminated"):
+                _write_state(out, "Last State", status["lastState"])
+            out.write(2, f"Ready:\t{bool(status.get('ready'))}\n")
+            out.write(2, f"Restart Count:\t{status.get('restartCount', 0)}\n")
         for heading, field in (("Limits", "limits"), ("Requests", "requests")):
-            _write_resources(out, heading, (container.get("resources") or {}).get(field) or {})
+            amounts = (container.get("resources") or {}).get(field) or {}
+            _write_lines(out, heading, [f"{name}:\t{amounts[name]}" for name in sorted(amounts)])
         for heading, field in _PROBES:
             if probe := container.get(field):
                 out.write(2, f"{heading}:\t{_probe(probe)}\n")
@@ -58,14 +63,6 @@ def _write_lines(out: Columns, heading: str, texts: Sequence[str]) -> None:
             out.write(3, f"{line}\n")
 
 
-def _write_status(out: Columns, status: RawObject) -> None:
-    _write_state(out, "State", status.get("state") or {})
-    if (status.get("lastState") or {}).get("terminated"):
-        _write_state(out, "Last State", status["lastState"])
-    out.write(2, f"Ready:\t{bool(status.get('ready'))}\n")
-    out.write(2, f"Restart Count:\t{status.get('restartCount', 0)}\n")
-
-
 def _write_state(out: Columns, heading: str, state: RawObject) -> None:
     if state.get("running") is not None:
         out.write(2, f"{heading}:\tRunning\n")
@@ -81,13 +78,6 @@ def _write_state(out: Columns, heading: str, state: RawObject) -> None:
     else:
         out.write(2, f"{heading}:\tWaiting\n")
         out.write_set(3, state.get("waiting") or {}, ("Reason", "reason"))
-
-
-def _write_resources(out: Columns, heading: str, amounts: RawObject) -> None:
-    if amounts:
-        out.write(2, f"{heading}:\n")
-    for name in sorted(amounts):
-        out.write(3, f"{name}:\t{amounts[name]}\n")
 
 
 def _probe(probe: RawObject) -> str:

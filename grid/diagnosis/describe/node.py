@@ -19,16 +19,11 @@ _ROLE = "node-role.kubernetes.io/"
 _OLD_ROLE = "kubernetes.io/role"
 _Amounts = dict[str, Amount]
 _SYSTEM_INFO = (
-    ("Machine ID", "machineID"),
-    ("System UUID", "systemUUID"),
-    ("Boot ID", "bootID"),
-    ("Kernel Version", "kernelVersion"),
-    ("OS Image", "osImage"),
-    ("Operating System", "operatingSystem"),
+    ("Machine ID", "machineID"), ("System UUID", "systemUUID"), ("Boot ID", "bootID"),
+    ("Kernel Version", "kernelVersion"), ("OS Image", "osImage"), ("Operating System", "operatingSystem"),
     ("Architecture", "architecture"),
-    ("Container Runtime Version", "containerRuntimeVersion"),
-    ("Kubelet Version", "kubeletVersion"),
-)
+    ("Container Runtime Version", "containerRuntimeVersion"), ("Kubelet Version", "kubeletVersion"),
+)  # fmt: skip
 
 
 def describe_node(
@@ -40,8 +35,7 @@ def describe_node(
     now: datetime,
     lease_error: str = "",
 ) -> str:
-    """Return the description. `pods` are all pods of the node, and those that have ended are left out; `lease` is the node's in
-    kube-node-lease."""
+    """Return the description. `pods` are all pods of the node, of which those that have ended are left out; `lease` is the node's."""
     out = Columns()
     metadata, spec, status = node["metadata"], node.get("spec", {}), node.get("status", {})
     out.write(0, f"Name:\t{metadata['name']}\n")

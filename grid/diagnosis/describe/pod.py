@@ -140,15 +140,12 @@ def _write_volumes(out: Columns, volumes: Sequence[RawObject]) -> None:
 def _projected(source: RawObject) -> list[_Line]:
     lines: list[_Line] = [("Type", "Projected (a volume that contains injected data from multiple sources)")]
     for part in source.get("sources") or ():
-        if "secret" in part:
-            lines.append(("SecretName", part["secret"].get("name", "")))
-            lines.append(("Optional", small_bool(part["secret"].get("optional"))))
-        elif "downwardAPI" in part:
+        for kind, title in (("secret", "SecretName"), ("configMap", "ConfigMapName")):
+            if kind in part:
+                lines += (title, part[kind].get("name", "")), ("Optional", small_bool(part[kind].get("optional")))
+        if "downwardAPI" in part:
             lines.append(("DownwardAPI", "true"))
-        elif "configMap" in part:
-            lines.append(("ConfigMapName", part["configMap"].get("name", "")))
-            lines.append(("Optional", small_bool(part["configMap"].get("optional"))))
-        elif "serviceAccountToken" in part:
+        if "serviceAccountToken" in part:
             lines.append(("TokenExpirationSeconds", part["serviceAccountToken"].get("expirationSeconds", 0)))
     return lines
 
@@ -180,40 +177,24 @@ def _text(value: str | None) -> str:
 
 # Of each kind: what it is, and the fields that are shown, as title, name and how the value is written.
 _FIELDS: Mapping[str, tuple[str, Sequence[tuple[str, str, Callable[[Any], str]]]]] = {
-    "hostPath": (
-        "HostPath (bare host directory volume)",
-        [("Path", "path", _text), ("HostPathType", "type", lambda kind: "<none>" if kind is None else kind)],
-    ),
-    "emptyDir": (
-        "EmptyDir (a temporary directory that shares a pod's lifetime)",
-        [("Medium", "medium", _text), ("SizeLimit", "sizeLimit", lambda size: size or "<unset>")],
-    ),
-    "secret": (
-        "Secret (a volume populated by a Secret)",
-        [("SecretName", "secretName", _text), ("Optional", "optional", small_bool)],
-    ),
-    "configMap": (
-        "ConfigMap (a volume populated by a ConfigMap)",
-        [("Name", "name", _text), ("Optional", "optional", small_bool)],
-    ),
-    "persistentVolumeClaim": (
-        "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
-        [("ClaimName", "claimName", _text), ("ReadOnly", "readOnly", small_bool)],
-    ),
+    "hostPath": ("HostPath (bare host directory volume)",
+        [("Path", "path", _text), ("HostPathType", "type", lambda kind: "<none>" if kind is None else kind)]),
+    "emptyDir": ("EmptyDir (a temporary directory that shares a pod's lifetime)",
+        [("Medium", "medium", _text), ("SizeLimit", "sizeLimit", lambda size: size or "<unset>")]),
+    "secret": ("Secret (a volume populated by a Secret)",
+        [("SecretName", "secretName", _text), ("Optional", "optional", small_bool)]),
+    "configMap": ("ConfigMap (a volume populated by a ConfigMap)",
+        [("Name", "name", _text), ("Optional", "optional", small_bool)]),
+    "persistentVolumeClaim": ("PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
+        [("ClaimName", "claimName", _text), ("ReadOnly", "readOnly", small_bool)]),
     "downwardAPI": ("DownwardAPI (a volume populated by information about the pod)", []),
-    "nfs": (
-        "NFS (an NFS mount that lasts the lifetime of a pod)",
-        [("Server", "server", _text), ("Path", "path", _text), ("ReadOnly", "readOnly", small_bool)],
-    ),
-    "csi": (
-        "CSI (a Container Storage Interface (CSI) volume source)",
-        [("Driver", "driver", _text), ("FSType", "fsType", _text), ("ReadOnly", "readOnly", small_bool)],
-    ),
-    "image": (
-        "Image (a container image or OCI artifact)",
-        [("Reference", "reference", _text), ("PullPolicy", "pullPolicy", _text)],
-    ),
-}
+    "nfs": ("NFS (an NFS mount that lasts the lifetime of a pod)",
+        [("Server", "server", _text), ("Path", "path", _text), ("ReadOnly", "readOnly", small_bool)]),
+    "csi": ("CSI (a Container Storage Interface (CSI) volume source)",
+        [("Driver", "driver", _text), ("FSType", "fsType", _text), ("ReadOnly", "readOnly", small_bool)]),
+    "image": ("Image (a container image or OCI artifact)",
+        [("Reference", "reference", _text), ("PullPolicy", "pullPolicy", _text)]),
+}  # fmt: skip
 _OTHERS: Mapping[str, Callable[[RawObject], list[_Line]]] = {"projected": _projected, "ephemeral": _ephemeral}
 
 

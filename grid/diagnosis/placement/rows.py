@@ -93,11 +93,8 @@ def _foreign_words(obstacle: Obstacle) -> str:
 
 
 def _state_words(situation: NodeSituation) -> list[str]:
-    return [
-        _("taint {taint}", taint=obstacle.subject) if obstacle.kind == "taint" else obstacle.subject
-        for obstacle in situation.obstacles
-        if obstacle.kind in ("cordon", "leaving", "not_ready", "taint")
-    ]
+    states = [each for each in situation.obstacles if each.kind in ("cordon", "leaving", "not_ready", "taint")]
+    return [_("taint {taint}", taint=each.subject) if each.kind == "taint" else each.subject for each in states]
 
 
 def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[str]:
@@ -111,16 +108,11 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
         left = _(" beside the node's own pods") if beside_own else ""
         has = _("at most {amount}", amount=has) if is_varied else has
         parts.append(_("too small: has {has}{left}, but {needs} needed", has=has, left=left, needs=needs))
-    parts += [
-        _(
-            "devices that do not work: {working} of {all} offered, but {needs} needed",
-            working=f"{obstacle.free:,}",
-            all=amount_words(obstacle.subject, obstacle.size),
-            needs=f"{placement.needs[obstacle.subject]:,}",
-        )
-        for obstacle in group[0].obstacles
-        if obstacle.kind == "broken"
-    ]
+    broken = _("devices that do not work: {working} of {all} offered, but {needs} needed")
+    for obstacle in group[0].obstacles:
+        if obstacle.kind == "broken":
+            every, needs = amount_words(obstacle.subject, obstacle.size), f"{placement.needs[obstacle.subject]:,}"
+            parts.append(broken.format(working=f"{obstacle.free:,}", all=every, needs=needs))
     if PODS in free:
         parts.append(_("full: runs as many pods as it may"))
         free = {name: amount for name, amount in free.items() if name != PODS}

@@ -71,8 +71,8 @@ class Spread:
 
     def _compared(self, has: list[str]) -> str:
         if self.is_short_of_domains:
-            return _(
-                "{has}; none may have more than {most:,} until there are {wanted:,} {areas} (now {present:,})",
+            words = _("{has}; none may have more than {most:,} until there are {wanted:,} {areas} (now {present:,})")
+            return words.format(
                 has=", ".join(has),
                 most=self.max_skew,
                 wanted=self.min_domains,

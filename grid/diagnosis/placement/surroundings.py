@@ -24,8 +24,7 @@ _MOST_KEPT = 32
 
 
 class NodeQuestion(NamedTuple):
-    """What a pod asks of nodes: the labels that it selects by, "" for the name, those that a node only has to have, and the resources that
-    it needs."""
+    """What a pod asks of nodes: the labels that it selects by ("" for the name), those that have to be there, the resources it needs."""
 
     labels: tuple[str, ...]
     present: tuple[str, ...]
@@ -68,32 +67,18 @@ class NodeKinds:
 
 
 def is_unready(node: Node) -> bool:
-    for condition in node.status.conditions:
-        if condition.type == "Ready":
-            return condition.status != "True"
-    return False
-
-
-def _nobody(pod: Pod) -> str:
-    return ""
-
-
-def _no_events(claim: VolumeClaim) -> Sequence[Event]:
-    return ()
+    return next((each.status != "True" for each in node.status.conditions if each.type == "Ready"), False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingContext:
-    """The objects around a pod at one moment.
-
-    `nodes` are all nodes of the cluster. `pods` returns all pods and is asked only for a pod that has rules about others; `pods_on` returns
-    those of a node and is asked for few nodes only; `room` has the sums of what they request. `groups` are the autoscaler's node
-    groups by pool, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
-    the groups where that is known, and `templates_own` what its own pods will take of it. `claims` are by `namespace/name` and `volumes`
-    by name, and `classes` are the storage classes by name, each None when they are not known; `claim_events` returns what is known of a
-    claim's events, oldest first. `holder` says who and what a pod is, "" when the reader may not know. `kinds` are of the same
-    nodes, given by who explains several pods.
-    """
+    """The objects around a pod at one moment. `nodes` are all nodes of the cluster. `pods` returns all pods and is asked only for a pod
+    that has rules about others; `pods_on` returns those of a node and is asked for few nodes only; `room` has the sums of what they
+    request. `groups` are the autoscaler's node groups by pool, None when there is no autoscaler or its status is not known; `templates` say
+    what a new node of a group looks like, for the groups where that is known, and `templates_own` what its own pods will take of it.
+    `claims` are by `namespace/name` and `volumes` by name, and `classes` are the storage classes by name, each None when they are not
+    known; `claim_events` returns what is known of a claim's events, oldest first. `holder` says who and what a pod is, "" when the reader
+    may not know. `kinds` are of the same nodes, given by who explains several pods."""
 
     nodes: Sequence[Node]
     pods: Callable[[], Iterable[Pod]]
@@ -106,8 +91,8 @@ class SchedulingContext:
     claims: Mapping[str, VolumeClaim] | None = None
     volumes: Mapping[str, Volume] | None = None
     classes: Mapping[str, StorageClass] | None = None
-    claim_events: Callable[[VolumeClaim], Sequence[Event]] = _no_events
-    holder: Callable[[Pod], str] = _nobody
+    claim_events: Callable[[VolumeClaim], Sequence[Event]] = lambda claim: ()
+    holder: Callable[[Pod], str] = lambda pod: ""
     kinds: NodeKinds | None = None
 
     def alike(self, asked: NodeQuestion) -> Sequence[Sequence[Node]]:

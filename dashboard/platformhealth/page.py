@@ -54,13 +54,8 @@ class PlatformHealthPage(LivePage[None, Sequence[Fragment]]):
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> Sequence[Fragment]:
         """Return what this process sees itself, and what the controller has stored of the cluster."""
-        controller = controller_part(
-            runtime.controller_away(),
-            is_known=runtime.knows_controller,
-            unreadable=runtime.why_controller_is_unknown,
-        )
-        cluster = cluster_part(runtime.freshness(), timezone.now())
-        own = (cluster, controller, caches_part(runtime.caches()))
+        cluster, controller = cluster_part(runtime.freshness(), timezone.now()), runtime.controller_state()
+        own = (cluster, controller_part(*controller), caches_part(runtime.caches()))
         return await database.pages.run(_read, own, runtime.periodic.records, timezone.now())
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: Sequence[Fragment]) -> Collection[Topic]:

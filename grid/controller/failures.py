@@ -20,7 +20,7 @@ async def note_failures(
     *,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """Note for ever what fails; `cache_error` returns why the leader's caches are behind, "" while they are not or it does not lead."""
+    """Note for ever what fails; `cache_error` returns why the leader's caches are behind, "" for well, or when it does not lead."""
     since = None
     while True:
         now, part, error = clock(), CANDIDATE, election.failure

@@ -273,9 +273,6 @@ def _node_lost(pod: Pod, evidence: tuple[str, ...], *, is_gone: bool = False) ->
 
 def _node_deleted(pod: Pod) -> Diagnosis:
     """Explain a pod that the API server still shows as it was: the garbage collector removes it after a minute or so."""
-    sentence = _(
-        "Node {node} was deleted from the cluster; what ran there cannot be relied on and is removed soon.",
-        node=pod.spec.node_name,
-    )
+    words = _("Node {node} was deleted from the cluster; what ran there is removed soon.", node=pod.spec.node_name)
     step = _("Stop it and launch it again; the project's files are kept. Ask an operator why the node was deleted.")
-    return Diagnosis("node_lost", sentence, "problem", "you", step)
+    return Diagnosis("node_lost", words, "problem", "you", step)

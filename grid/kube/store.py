@@ -27,6 +27,12 @@ class Freshness:
     trouble: ClusterTrouble | None = None
     trouble_seconds: float = 0.0
 
+    @property
+    def weight(self) -> tuple[bool, bool, bool, float, bool]:
+        """What is larger the worse it is: silence counts more than what was refused before."""
+        is_unread, is_silent = not self.synced, self.trouble is ClusterTrouble.SILENT
+        return is_silent, is_unread, is_unread and self.trouble is not None, self.behind_seconds, bool(self.error)
+
 
 class Identified(Protocol):
     @property

@@ -6,7 +6,6 @@ from grid.core.errors import Expired, GridError, NotAllowed, TooManyRequests
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.kube.errors import answer_of
-from grid.kube.resources import Resource
 
 # Kubernetes' own words when RBAC gives no such right; a webhook that authorizes may have others.
 _MISSING = Expression(
@@ -50,18 +49,6 @@ def sentence_of(error: GridError) -> str:
     return str(error)
 
 
-def right_of(verb: str, resource: Resource, namespace: str = "") -> str:
-    """Return for example "list deployments.apps in kube-system"."""
-    return _right(verb, resource.plural, resource.group, namespace)
-
-
-def _right(verb: str, plural: str, group: str, namespace: str) -> str:
-    right = f"{verb} {plural}.{group}".rstrip(".")
-    if not namespace:
-        return _("{right} in the whole cluster", right=right)
-    return _("{right} in {namespace}", right=right, namespace=namespace)
-
-
 def _missing_right(message: str) -> str:
     missing = _MISSING.search(message)
     if missing is None:
@@ -69,5 +56,9 @@ def _missing_right(message: str) -> str:
             "The API server refuses us: {message}. An admin of the cluster has to apply deploy/access.yaml.",
             message=message.rstrip("."),
         )
-    right = _right(missing["verb"], missing["resource"], missing["group"], missing["namespace"] or "")
-    return _("The right to {right} is missing: an admin of the cluster has to apply deploy/access.yaml.", right=right)
+    return _(
+        "The right to {verb} {resource} in {namespace} is missing: an admin of the cluster has to apply deploy/access.yaml.",
+        verb=missing["verb"],
+        resource=".".join(filter(None, (missing["resource"], missing["group"]))),
+        namespace=missing["namespace"] or _("the whole cluster"),
+    )

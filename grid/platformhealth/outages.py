@@ -18,8 +18,6 @@ LEAST = timedelta(seconds=5)  # nobody notices a shorter outage
 _GOES_ON = timedelta(seconds=4 * NOTE_SECONDS)  # since it was noted last
 # What keeps a controller from leading, though another may lead, and what keeps the leader from its work.
 CANDIDATE, LEADER = "controller-candidate", "controller-leader"
-_NAMES = {"api-server": _("API server")}
-_FAILURES = (LEADER, CANDIDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def note(data_plane: str, outage: Outage, now: datetime) -> None:
         PlatformIncident.objects.create(
             data_plane=data_plane,
             part=outage.part,
-            name=_NAMES.get(outage.part, _("Controller")),
+            name=_("API server") if outage.part == "api-server" else _("Controller"),
             sentence=outage.sentence,
             at=outage.since,
             ended_at=now,
@@ -54,14 +52,14 @@ def note(data_plane: str, outage: Outage, now: datetime) -> None:
 
 def present_failure(data_plane: str, now: datetime) -> Outage | None:
     """Return what a controller that runs lacks, as it noted itself; None when none says so."""
-    incident = _present(data_plane, _FAILURES, now).order_by("-part").first()
+    incident = _present(data_plane, (LEADER, CANDIDATE), now).order_by("-part").first()
     return None if incident is None else Outage(incident.part, incident.sentence, incident.at)
 
 
 def explains_absence(data_plane: str, since: datetime) -> bool:
     """Return whether an incident says why no controller worked after `since`."""
-    own = PlatformIncident.objects.filter(data_plane=data_plane, part__in=("controller", *_FAILURES))
-    return own.filter(ended_at__gt=since).exists()
+    parts = ("controller", LEADER, CANDIDATE)
+    return PlatformIncident.objects.filter(data_plane=data_plane, part__in=parts, ended_at__gt=since).exists()
 
 
 def _present(data_plane: str, parts: Sequence[str], now: datetime) -> QuerySet[PlatformIncident]:

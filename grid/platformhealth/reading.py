@@ -30,7 +30,7 @@ from grid.kube.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
-from grid.kube.trouble import right_of, sentence_of, trouble_of
+from grid.kube.trouble import sentence_of, trouble_of
 from grid.platformhealth import lights
 from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
 from grid.platformhealth.pulls import failed_pulls
@@ -205,7 +205,8 @@ def _forbidden(rule: str) -> Unread:
 
 
 def _rule(resource: Resource, verb: str, namespace: str) -> str:
-    return _("{right} (deploy/access.yaml)", right=right_of(verb, resource, namespace))
+    right = f"{verb} {resource.plural}.{resource.group}".rstrip(".")
+    return _("{right} in {namespace} (deploy/access.yaml)", right=right, namespace=namespace)
 
 
 async def nothing_wrong(connecting: Awaitable[object], seconds: float = 3.0) -> str:

@@ -30,7 +30,6 @@ from grid.kube.objects import ConfigMap
 from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import CONFIG_MAPS
 from grid.kube.store import Freshness, Store
-from grid.kube.trouble import ClusterTrouble
 from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
 from grid.models.dataplane import LOCAL
@@ -131,28 +130,17 @@ class Runtime:
         """Return that no controller works; None while one does or nobody can tell."""
         return self._local.controller.away(self.monotonic())
 
-    @property
-    def knows_controller(self) -> bool:
-        """Whether `controller_away` can tell."""
-        return self._local.controller.is_known
-
-    @property
-    def why_controller_is_unknown(self) -> str:
-        """Why the controller's Lease cannot be read, "" where that is not known."""
-        return self._local.controller.unreadable
+    def controller_state(self) -> tuple[ControllerAway | None, bool, str]:
+        """Return what `controller_away` does, whether it can tell, and why its Lease cannot be read."""
+        return self.controller_away(), self._local.controller.is_known, self._local.controller.unreadable
 
     def freshness(self) -> Freshness:
         """Return the worst freshness of the caches: unsynced if any is, and the longest time since a failure began. When the API server
         hangs, its silence is known before the watches end; silence counts more than what it refused before."""
         each = [*self.caches().values(), self._local.controller.freshness(self.monotonic())]
-        worst = max(each, key=_weight)
+        worst = max(each, key=lambda cache: cache.weight)
         behind = max(cache.behind_seconds for cache in each)
         return replace(worst, synced=all(cache.synced for cache in each), behind_seconds=behind)
-
-
-def _weight(cache: Freshness) -> tuple[object, ...]:
-    is_silent, is_known = cache.trouble is ClusterTrouble.SILENT, cache.trouble is not None
-    return is_silent, not cache.synced, is_known and not cache.synced, cache.behind_seconds, bool(cache.error)
 
 
 def new_runtime(

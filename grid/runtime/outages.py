@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 def outages_task(runtime: "Runtime", database: Callable[..., Awaitable[Any]]) -> PeriodicTask:
     async def run_once() -> None:
-        now, lease = runtime.clock(), runtime.data_planes[LOCAL].controller
-        lease.failure = await database(present_failure, LOCAL, now)
+        now, lease, failure = runtime.clock(), runtime.data_planes[LOCAL].controller, None
+        try:
+            failure = await database(present_failure, LOCAL, now)
+        finally:
+            lease.failure = failure
         for outage in present_outages(runtime, now):
             await database(note, LOCAL, outage, now)
 

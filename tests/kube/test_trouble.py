@@ -4,8 +4,7 @@ import pytest
 
 from grid.core.errors import ClusterUnavailable, Expired, GridError, NotAllowed, TooManyRequests
 from grid.kube.errors import Status, error_of
-from grid.kube.resources import DEPLOYMENTS, NODES
-from grid.kube.trouble import ClusterTrouble, right_of, sentence_of, trouble_of
+from grid.kube.trouble import ClusterTrouble, sentence_of, trouble_of
 
 ACCOUNT = 'User "system:serviceaccount:compute-grid-system:web"'
 
@@ -53,8 +52,3 @@ def forbidden(rest: str) -> GridError:
 )
 def test_error_has_kind_and_sentence(error: GridError, trouble: ClusterTrouble, words: str) -> None:
     assert (trouble_of(error), sentence_of(error)) == (trouble, words)
-
-
-def test_right_names_resource_and_namespace() -> None:
-    assert right_of("list", DEPLOYMENTS, "kube-system") == "list deployments.apps in kube-system"
-    assert right_of("watch", NODES) == "watch nodes in the whole cluster"

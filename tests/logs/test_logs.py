@@ -166,7 +166,7 @@ def test_a_clusters_download_has_every_pod_under_its_heading(
     cluster.fail_next(ClusterUnavailable("refused"), verb="logs")
     _, file = downloaded(people.owner, f"/executions/{crowd.pk}/log/?download=1")
     assert file.decode() == (
-        f"==> {pods[0]} <==\n\n--- The log is not complete. The cluster did not answer. Reload this page in a few seconds. ---\n"
+        f"==> {pods[0]} <==\n\n--- The log is not complete. The cluster does not answer. Reload this page in a few seconds. ---\n"
         f"\n==> {pods[1]} <==\n{pods[1]} speaks\n\n==> {pods[2]} <==\n{pods[2]} speaks\n"
     )
     alone, file = downloaded(people.owner, f"/executions/{crowd.pk}/log/?download=1&pod={pods[1]}")
@@ -250,9 +250,9 @@ def test_open_page_learns_the_end_of_execution(
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (TooManyRequests("later"), "The cluster did not answer."),
+        (TooManyRequests("later"), "The cluster limits our requests."),
         (ClusterUnavailable('Get "https://10.0.0.9:10250/containerLogs/a/b": x'), "The pod's node did not answer"),
-        (NotAllowed("no"), "may not read this"),
+        (NotAllowed("no"), "has to apply deploy/access.yaml"),
         (Rejected([Problem("", "container is waiting")]), "The cluster refused: container is waiting"),
     ],
 )

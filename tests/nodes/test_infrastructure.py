@@ -176,8 +176,8 @@ def test_pod_log_is_shown_from_end_with_escaped_bytes(people: People, scene: Fak
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (ClusterUnavailable("refused"), "The cluster did not answer."),
-        (NotAllowed("forbidden"), "may not read this"),
+        (ClusterUnavailable("refused"), "The cluster does not answer."),
+        (NotAllowed("forbidden"), "has to apply deploy/access.yaml"),
     ],
 )
 def test_cluster_refusal_is_shown_on_the_page(error: Any, sentence: str, people: People, scene: FakeCluster) -> None:

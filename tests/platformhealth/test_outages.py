@@ -1,7 +1,7 @@
 """Incidents of the time in which nobody leads, and what a controller lacks that runs and cannot work."""
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -39,8 +39,11 @@ def silence(since: float, sentence: str = "The cluster does not answer: Refused.
 
 
 def incidents() -> list[tuple[str, float, float | None]]:
+    def seconds(moment: datetime) -> float:
+        return (moment - NOW).total_seconds()
+
     return [
-        (row.part, (row.at - NOW).total_seconds(), row.ended_at and (row.ended_at - NOW).total_seconds())
+        (row.part, seconds(row.at), None if row.ended_at is None else seconds(row.ended_at))
         for row in PlatformIncident.objects.order_by("at", "pk")
     ]
 
@@ -100,7 +103,7 @@ def done(work: Awaitable[object]) -> None:
         next(work.__await__())
 
 
-def look(runtime: Runtime) -> None:
+def run_task(runtime: Runtime) -> None:
     done(outages_task(runtime, inline).run_once())
 
 
@@ -108,22 +111,22 @@ def test_web_process_notes_outages_while_nobody_leads(runtime: Runtime, cluster:
     renew_lease(runtime, cluster)
     runtime.nodes.mark_failed("Limited.", runtime.monotonic(), trouble=ClusterTrouble.THROTTLED, at=runtime.monotonic())
     clock.seconds += 10
-    look(runtime)
+    run_task(runtime)
     assert incidents() == [], "the leader notes it"
     cluster.fail_next(TooManyRequests("too many requests", retry_after=4), times=9)
     ask_for_lease(runtime)
-    look(runtime)
+    run_task(runtime)
     assert incidents() == [("api-server", 0, 10)]
     assert PlatformIncident.objects.get().sentence == "The cluster limits our requests: Limited."
     cluster.heal()
     runtime.nodes.mark_heard(runtime.monotonic())
     ask_for_lease(runtime)
     clock.seconds += AWAY_SECONDS + PERIOD
-    look(runtime)
+    run_task(runtime)
     assert [row[0] for row in incidents()] == ["api-server", "controller"]
     renew_lease(runtime, cluster, at=NOW + at(60))
     clock.seconds += 3
-    look(runtime)
+    run_task(runtime)
     assert len(incidents()) == 2
 
 
@@ -133,7 +136,7 @@ def test_controller_that_runs_says_what_it_lacks(
     renew_lease(runtime, cluster)
     lacks = "It cannot hold its Lease: Limited."
     note(LOCAL, Outage(CANDIDATE, lacks, runtime.clock() - at(9)), runtime.clock())
-    look(runtime)
+    run_task(runtime)
     assert runtime.controller_away() is None, "another one leads"
     clock.seconds += AWAY_SECONDS + PERIOD
     ask_for_lease(runtime)
@@ -142,10 +145,10 @@ def test_controller_that_runs_says_what_it_lacks(
     assert "The controller cannot work" in page, "the banner"
     assert f"It runs and cannot work. {lacks}" in page, "the light"
     clock.seconds += 30
-    look(runtime)
+    run_task(runtime)
     assert "No controller is running" in admin.get("/platform-health/").content.decode()
     note(LOCAL, Outage(LEADER, "It does not see the cluster: No.", runtime.clock() - at(9)), runtime.clock())
     renew_lease(runtime, cluster, at=NOW + at(60))
-    look(runtime)
+    run_task(runtime)
     away = runtime.controller_away()
     assert away is not None and away.lacks == "It does not see the cluster: No."

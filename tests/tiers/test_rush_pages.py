@@ -185,7 +185,7 @@ def test_while_the_cluster_is_not_known_nothing_is_saved(db: None, people: Peopl
     make_tier("medium")
     with using_runtime(new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT)):
         answer = client_of(people.operator).post(PAGE, ASKED)
-    assert answer.status_code == 422 and "The cluster does not answer now" in text(answer)
+    assert answer.status_code == 422 and "The cluster is not read yet" in text(answer)
     assert not RushPlan.objects.exists()
 
 

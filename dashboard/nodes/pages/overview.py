@@ -152,11 +152,7 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         sources = self._sources_of(runtime)
         parts = (
             cluster_part(runtime.freshness(), now),
-            controller_part(
-                runtime.controller_away(),
-                is_known=runtime.knows_controller,
-                unreadable=runtime.why_controller_is_unknown,
-            ),
+            controller_part(*runtime.controller_state()),
             caches_part(runtime.caches()),
             metrics_part(runtime.usage.unavailable),
             database_part(facts.database_problems, sources.database.silent_since),

@@ -54,7 +54,7 @@ def cluster_part(freshness: Freshness, now: datetime) -> HealthPart:
     return HealthPart(name, "problem", sentence, since)
 
 
-def controller_part(away: ControllerAway | None, *, is_known: bool = True, unreadable: str = "") -> HealthPart:
+def controller_part(away: ControllerAway | None, is_known: bool = True, unreadable: str = "") -> HealthPart:
     """Return what is known of the controller; `unreadable` says why its Lease cannot be read."""
     name = _("Controller")
     if away is not None and away.lacks:

@@ -17,6 +17,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.redaction import Redactor
 from grid.kube.resources import EVENTS, LEASES, NODES, PODS, Resource
+from grid.kube.trouble import ClusterTrouble, sentence_of, trouble_of
 
 TIMEOUT_SECONDS = 10.0
 
@@ -44,13 +45,14 @@ def problem_of(error: GridError | TimeoutError) -> str:
         case NotFound():
             return _("It is gone from the cluster, so there is nothing to fetch.")
         case NotAllowed():
-            return _("The dashboard's account may not read this. An admin of the cluster has to allow it.")
+            return sentence_of(error)
         case ClusterUnavailable() if "/containerLogs/" in str(error):  # the API server asks the node's kubelet
             return _(
                 "The pod's node did not answer, so its log cannot be read now. Reload this page in a minute; a lost node's log is gone."
             )
         case ClusterUnavailable() | TooManyRequests() | TimeoutError():
-            return _("The cluster did not answer. Reload this page in a few seconds.")
+            trouble = ClusterTrouble.SILENT if isinstance(error, TimeoutError) else trouble_of(error)
+            return _("{trouble}. Reload this page in a few seconds.", trouble=trouble.value)
     return _("The cluster refused: {error}", error=error)
 
 

@@ -23,7 +23,7 @@ from grid.runtime import get_runtime
 from grid.tiers.rush import RushTimes, plan_rush
 from grid.tiers.rushplans import plan_hours
 
-_UNKNOWN = _("The cluster does not answer now, so it is not known what this takes. Try it again in a minute.")
+_UNKNOWN = _("The cluster is not read yet, so it is not known what this takes. Try it again in a minute.")
 _MADE = {
     "saved": _("The plan is saved."),
     "changed": _("This plan existed already. It now begins {minutes} min before."),

@@ -40,6 +40,8 @@ _CHANGES = [
     *(AuditEntry.Action.ENDED, AuditEntry.Action.SENT),
 ]
 LAUNCHES_LOOKED_AT = 1000  # the latest that have ended
+SHOWN_FOR = timedelta(hours=1)
+_MOST = 500
 
 
 def admin_facts(
@@ -108,10 +110,6 @@ def read_trends(first: int, last: int, width: int) -> Trends:
 
 def _between(first: int, last: int) -> QuerySet[PoolSample]:
     return PoolSample.objects.filter(minute__gt=first, minute__lte=last).order_by()
-
-
-SHOWN_FOR = timedelta(hours=1)
-_MOST = 500
 
 
 def read_task_lines() -> Mapping[str, TaskLine]:

@@ -27,6 +27,7 @@ _Row = tuple[Any, ...]
 _Deleted = TypeVar("_Deleted")
 _Held = TypeVar("_Held")
 _TRIES = 5
+_PAST_MONTHS = 6
 
 
 class UtcDay(Func):
@@ -168,9 +169,6 @@ def _named(rows: Sequence[_Row]) -> list[HeldTime]:
 
 def _names(model: type[Model], field: str, keys: set[Any]) -> Mapping[Any, str]:
     return dict(model._default_manager.filter(pk__in=keys - {None}).order_by().values_list("pk", field))
-
-
-_PAST_MONTHS = 6
 
 
 def budget_of_project(project: Project, now: datetime) -> BudgetView | None:

@@ -26,6 +26,8 @@ from grid.nodes.scaledown import ScaleDown
 
 ROWS_PER_PAGE = 50
 PAGING = "nodes-paging"
+REGION, EVENTS_READ, LINES_SHOWN = "activity", 200, 20  # of the autoscaler's activity
+NAMED = 3  # objects of a line that are named; the others are counted
 STATES = {
     "": _("Any state"),
     "ready": _("Ready"),
@@ -188,12 +190,6 @@ def _viewed_query(asked: Mapping[str, str]) -> str:
 
 
 VIEWED_TABLES = {"nodes": ViewedTable(_("Nodes"), "infrastructure", _viewed_query, "nodes", is_for_observers=True)}
-
-
-REGION = "activity"
-EVENTS_READ = 200
-LINES_SHOWN = 20
-NAMED = 3  # objects of a line that are named; the others are counted
 
 
 class ActivityLine(ViewModel, frozen=True, gc=False):

@@ -49,6 +49,7 @@ _ASKED = {
     "uncordon": _("{name} is being uncordoned."),
     "drain": _("{name} is being drained."),
 }
+_LONGEST = 400  # beyond any key or value; such a text is refused with a sentence
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -143,9 +144,6 @@ def reason_field(request: HttpRequest) -> dict[str, Any]:
 
 def executions_of(runtime: Runtime, pods: Iterable[Pod]) -> dict[str, ExecutionRow]:
     return {pod.metadata.uid: row for pod in pods if (row := execution_of(runtime, pod)) is not None}
-
-
-_LONGEST = 400  # beyond any key or value; such a text is refused with a sentence
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

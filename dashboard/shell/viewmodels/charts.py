@@ -13,6 +13,8 @@ from grid.metrics.usage import KEPT_MINUTES
 # Lengths in pixels, drawn and not drawn in turn.
 SOLID: tuple[int, ...] = ()
 DOTS, DASHES, LONG_DASHES, DASH_DOT, FINE_DOTS = (2, 3), (6, 4), (18, 2), (9, 3, 2, 3), (1, 4)
+WIDTH, HEIGHT = 96, 22  # of a sparkline
+_EDGE = 1.5  # left free, so that a thick line is not cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,6 @@ def chart_values(scales: Iterable[ChartScale], lines: Iterable[ChartLine]) -> di
 def _without_name(part: ChartScale | ChartLine) -> dict[str, Any]:
     """Return the fields as the script calls them: `is_whole` is "whole" there."""
     return {field.name.removeprefix("is_"): getattr(part, field.name) for field in fields(part) if field.name != "name"}
-
-
-WIDTH, HEIGHT = 96, 22
-_EDGE = 1.5  # left free, so that a thick line is not cut
 
 
 class Sparkline(ViewModel, frozen=True, gc=False):

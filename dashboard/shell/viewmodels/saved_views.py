@@ -19,6 +19,9 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 }
 DENSITY_COOKIE = "density"
 COMPACT = "compact"
+NAME_LENGTH = 60
+_MOST_PARAMETERS = 50
+_QUERY_LENGTH = 20_000
 
 
 class ColumnChoice(ViewModel, frozen=True, gc=False):
@@ -58,11 +61,6 @@ def hidden_columns(table: str, shown: Collection[str]) -> str:
     """Return the cookie's value for the columns whose numbers are not among `shown`."""
     numbers = range(2, len(TABLES[table]) + 1)
     return ".".join(str(number) for number in numbers if str(number) not in shown)
-
-
-NAME_LENGTH = 60
-_MOST_PARAMETERS = 50
-_QUERY_LENGTH = 20_000
 
 
 class ViewedTable(ViewModel, frozen=True, gc=False):

@@ -20,6 +20,8 @@ from grid.kube.resources import EVENTS, LEASES, NODES, PODS, Resource
 from grid.kube.trouble import ClusterTrouble, sentence_of, trouble_of
 
 TIMEOUT_SECONDS = 10.0
+LEASE_NAMESPACE = "kube-node-lease"
+_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Fetched(NamedTuple):
@@ -54,10 +56,6 @@ def problem_of(error: GridError | TimeoutError) -> str:
             trouble = ClusterTrouble.SILENT if isinstance(error, TimeoutError) else trouble_of(error)
             return _("{trouble}. Reload this page in a few seconds.", trouble=trouble.value)
     return _("The cluster refused: {error}", error=error)
-
-
-LEASE_NAMESPACE = "kube-node-lease"
-_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 async def node_description(api: KubeApi, name: str, *, now: datetime) -> str:

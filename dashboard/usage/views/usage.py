@@ -36,6 +36,7 @@ from grid.usage.budgets.keeper import set_budget
 
 _TEMPLATE = "usage/usage.html"
 _NOT_YOURS = _("You can see your own usage only.")
+_HISTORY_LENGTH = 50
 
 
 @require_safe
@@ -109,9 +110,6 @@ def _csv(rows: Sequence[HeldTime], name: str, *, has_kinds: bool) -> HttpRespons
     answer = HttpResponse(usage_csv(rows, has_kinds=has_kinds), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
-
-
-_HISTORY_LENGTH = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

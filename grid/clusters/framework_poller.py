@@ -113,7 +113,6 @@ class FrameworkPoller:
             yield
 
     async def run_once(self) -> None:
-        """Begin the visits of a round."""
         assert self._visiting is not None, "runs within its context"
         tasks, http = self._visiting
 

@@ -80,12 +80,13 @@ def declared(
 ) -> Declared:
     """Return what is declared. `images` are the image and those below it; a variable, which the program sees, counts more than a name."""
     values = variables or {}
+    minor = _first(_NAMED_PYTHON, images)
     return Declared(
         name,
         {name: str(version).strip() for name, version in frameworks.items()},
-        python=_in_variable(_PYTHON_VARIABLE, values.get("PYTHON_VERSION")) or _python_of(images),
-        java=_in_variable(_JAVA_VARIABLE, values.get("JAVA_VERSION")) or _in_names(_NAMED_JAVA, images),
-        scala=_in_variable(_SCALA_VARIABLE, values.get("SCALA_VERSION")) or _in_names(_NAMED_SCALA, images),
+        python=_first(_PYTHON_VARIABLE, [values.get("PYTHON_VERSION", "")]) or (f"3.{minor}" if minor else ""),
+        java=_first(_JAVA_VARIABLE, [values.get("JAVA_VERSION", "")]) or _first(_NAMED_JAVA, images),
+        scala=_first(_SCALA_VARIABLE, [values.get("SCALA_VERSION", "")]) or _first(_NAMED_SCALA, images),
         packages=packages or {},
     )
 
@@ -226,16 +227,7 @@ def _key(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _python_of(images: Iterable[str]) -> str:
-    minor = _in_names(_NAMED_PYTHON, images)
-    return f"3.{minor}" if minor else ""
-
-
-def _in_names(pattern: Expression, images: Iterable[str]) -> str:
-    matches = (pattern.search(image.partition("@")[0].lower()) for image in images)
+def _first(pattern: Expression, texts: Iterable[str]) -> str:
+    """Return what the pattern finds in the first text, such as an image's name without its digest, in which it finds anything."""
+    matches = (pattern.search(text.partition("@")[0].lower()) for text in texts)
     return next((match[1] for match in matches if match), "")
-
-
-def _in_variable(pattern: Expression, value: str | None) -> str:
-    match = pattern.search(value or "")
-    return match[1] if match else ""

@@ -69,7 +69,6 @@ def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: da
 
 
 def _ended_badly(pod: Pod, status: ContainerStatus) -> Terminated | None:
-    """Return the last end of the pod's program that nobody requested."""
     present = status.state.terminated if pod.metadata.deletion_timestamp is None else None
     ends = (present, status.last_state.terminated)
     return next((end for end in ends if end is not None and (end.exit_code or end.reason == "OOMKilled")), None)

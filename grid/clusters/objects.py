@@ -30,8 +30,6 @@ ENDING_GRACE_SECONDS = 15
 
 
 class Listed(msgspec.Struct):
-    """All that is read of an object in a list."""
-
     metadata: Metadata
 
 

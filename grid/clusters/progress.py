@@ -57,7 +57,6 @@ class ObservedCluster:
 
     @cached_property
     def workers(self) -> Sequence[Pod]:
-        """The workers that are not ending, oldest first."""
         return sorted((pod for pod in _of(self.pods, WORKER) if not _is_ending(pod)), key=_age)
 
     @property

@@ -204,7 +204,6 @@ def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]
 
 
 def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
-    """Yield the problems of the numbers of workers, regardless of limits."""
     if minimum < 1:
         yield Problem("workers_minimum", _("A cluster has at least one worker."), "too_few")
     if maximum < minimum:

@@ -190,7 +190,6 @@ def advance(repository: Repository, before: str | None, commit: str) -> bool:
 
 
 def id_of(answer: bytes) -> str:
-    """Return the name of the object that git has answered with."""
     object_id = answer.decode().strip()
     if not COMMIT.fullmatch(object_id):
         raise GitFailed(_("git named no object"))

@@ -39,7 +39,6 @@ class RemoteUrl:
 
     @property
     def known_host(self) -> str:
-        """The name of its host in a file of known hosts."""
         return self.host if self.port == _SCHEMES["ssh"] else f"[{self.host}]:{self.port}"
 
 

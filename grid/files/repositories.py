@@ -111,7 +111,6 @@ class Repository:
         return None
 
     def has_results(self, commit: str) -> bool:
-        """Return whether the commit is the results of an execution."""
         if not COMMIT.fullmatch(commit) or not self.exists:
             return False
         form = ("--format=%(objectname)", "--count=1", "--points-at", commit)

@@ -48,7 +48,6 @@ def of_project(project: Project) -> RemoteRepository | None:
 
 
 def is_usable(project: Project) -> bool:
-    """Return whether executions can work with the project's remote repository."""
     remote = of_project(project)
     return remote is not None and remote.is_usable
 

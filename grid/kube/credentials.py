@@ -97,7 +97,6 @@ class CredentialSource:
         return Access(server, authorization, rest.ssl_context, proxy, configuration.tls_server_name)
 
     async def _configuration(self) -> Any:
-        """Return the official client's Configuration, complete."""
         from kubernetes.aio import config as kube_config
         from kubernetes.aio.client import Configuration
 

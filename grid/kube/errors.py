@@ -71,7 +71,6 @@ class _Refused(Exception):
 
 
 def error_of(code: int, status: Status, headers: Mapping[str, str] | None = None) -> GridError:
-    """Return the error for an answer that is not a success."""
     error = _error_of(code, status, headers or {})
     error.__cause__ = _Refused(code, status)
     return error
@@ -92,29 +91,21 @@ def _error_of(code: int, status: Status, headers: Mapping[str, str]) -> GridErro
         return NotAllowed(_("The cluster does not accept our credentials; they may have expired."))
     if code in _KINDS:
         return _KINDS[code](message)
+    details, reason = status.details or Details(), status.reason or "invalid"
     if code == 429:
-        return TooManyRequests(message, retry_after=_retry_after(status, headers))
+        seconds = headers.get("Retry-After", "")
+        return TooManyRequests(
+            message, retry_after=float(seconds) if seconds.isdigit() else details.retry_after_seconds or 1.0
+        )
     if 400 <= code < 500:
-        return Rejected(_problems(status, message))
+        causes = details.causes or [Cause(reason=reason, message=message)]
+        return Rejected(
+            [Problem(each.field, trimmed(each.message) or message, each.reason or reason) for each in causes]
+        )
     if 300 <= code < 400:
         words = _("The API server's address answers with a redirect (HTTP {code}); is it the right one?", code=code)
         return ClusterUnavailable(words)
     return ClusterUnavailable(_("The cluster is failing: {said}", said=message))
-
-
-def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
-    seconds = headers.get("Retry-After", "")
-    if seconds.isdigit():
-        return float(seconds)
-    return (status.details.retry_after_seconds if status.details else 0) or 1.0
-
-
-def _problems(status: Status, message: str) -> list[Problem]:
-    causes = (status.details.causes if status.details else None) or []
-    code = status.reason or "invalid"
-    return [Problem(cause.field, trimmed(cause.message) or message, cause.reason or code) for cause in causes] or [
-        Problem("", message, code)
-    ]
 
 
 @contextmanager
@@ -136,14 +127,10 @@ def translated(host: str) -> Iterator[None]:
     except aiohttp.InvalidURL as error:
         raise ClusterUnavailable(_("The API server's address in the kubeconfig is not a valid URL.")) from error
     except aiohttp.ClientConnectorError as error:
-        reason = _reason(error.os_error)
-        raise ClusterUnavailable(
-            _("The API server at {host} cannot be reached: {reason}.", host=host, reason=reason)
-        ) from error
+        # In lower case; asyncio's own text for a refused connection repeats the address instead.
+        number = error.os_error.errno or 0
+        reason = os.strerror(number).lower() if number > 0 else _("no connection")
+        words = _("The API server at {host} cannot be reached: {reason}.", host=host, reason=reason)
+        raise ClusterUnavailable(words) from error
     except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
         raise ClusterUnavailable(_("The connection to the API server at {host} broke.", host=host)) from error
-
-
-def _reason(error: OSError) -> str:
-    """Return the reason in lower case; asyncio's own text for a refused connection repeats the address instead."""
-    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else _("no connection")

@@ -22,12 +22,10 @@ def _object_key(kind: str, namespace: str, name: str) -> str:
 
 
 def topic_about(kind: str, name: str, namespace: str = "") -> Topic:
-    """Return the hub's topic of events about one object."""
     return "events", "object", _object_key(kind, namespace, name)
 
 
 def age_order(event: Event) -> tuple[datetime, str]:
-    """Sort by this key to have the oldest first."""
     return event.last_seen or _LONG_AGO, event.metadata.key
 
 
@@ -69,7 +67,6 @@ class EventStore(Store[Event]):
         return self.about(kind=PODS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def from_component(self, component: str) -> Sequence[Event]:
-        """Return the events reported by one component, oldest first."""
         return sorted(self.by("component", component), key=age_order)
 
     def apply(self, changed: Event) -> bool:

@@ -265,7 +265,6 @@ async def _ask(
 
 
 def query_of(**given: str) -> dict[str, str]:
-    """Return the parameters that are not empty."""
     return {name: value for name, value in given.items() if value}
 
 

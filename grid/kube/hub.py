@@ -104,8 +104,7 @@ class Hub:
 
     def publish(self, topic: Topic) -> None:
         """Something about the topic changed; safe from any thread."""
-        subscribers = self._subscribers.get(topic)
-        if subscribers:
+        if subscribers := self._subscribers.get(topic):
             now = time.monotonic()
             for subscription in tuple(subscribers):
                 subscription.mark(topic, now)

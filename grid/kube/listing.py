@@ -9,7 +9,7 @@ asked for: servers without streaming lists then ignore the page size, and may sh
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -226,24 +226,21 @@ async def read_chunks(
             return
 
 
-def _by_key(objects: Iterable[T]) -> dict[str, T]:
-    return {obj.metadata.key: obj for obj in objects}
-
-
 async def read_claims(api: Followable, namespace: str) -> dict[str, VolumeClaim]:
     """Return the claims of the namespace by `namespace/name`. Raise errors of `grid.core.errors`."""
-    return _by_key(await read_all(api, VOLUME_CLAIMS, VolumeClaim, namespace=namespace))
+    claims = await read_all(api, VOLUME_CLAIMS, VolumeClaim, namespace=namespace)
+    return {claim.metadata.key: claim for claim in claims}
 
 
 async def read_volumes(api: Followable) -> dict[str, Volume]:
     """Return all volumes by name. Raise errors of `grid.core.errors`."""
-    return _by_key(await read_all(api, VOLUMES, Volume))
+    return {volume.metadata.key: volume for volume in await read_all(api, VOLUMES, Volume)}
 
 
 async def read_classes(api: Followable) -> dict[str, StorageClass] | None:
     """Return all storage classes by name; None without the right to list them, or without an answer."""
     try:
-        return _by_key(await read_all(api, STORAGE_CLASSES, StorageClass))
+        return {each.metadata.key: each for each in await read_all(api, STORAGE_CLASSES, StorageClass)}
     except GridError as error:
         logger.debug("storage classes not listed reason=%s", error)
         return None

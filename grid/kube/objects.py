@@ -239,7 +239,6 @@ class Node(Slim, frozen=True, kw_only=True):
 
 
 def true_condition(thing: "Pod | Node", kind: str) -> Condition | None:
-    """Return the condition of this type if its status is True."""
     return next((each for each in thing.status.conditions if each.type == kind and each.status == "True"), None)
 
 

@@ -121,7 +121,6 @@ def names_from_text(text: str) -> list[PoolName]:
 
 
 def cloud_names(pool: str, labels: Mapping[str, str], *, has_nodes: bool = True) -> list[PoolName]:
-    """Return the cloud's names of a pool by the labels of one of its nodes."""
     clouds = [labels[key] for key in NODE_GROUP_LABELS if labels.get(key)] or [""]
     return [PoolName(pool, cloud, has_nodes) for cloud in clouds]
 

@@ -45,8 +45,6 @@ class ListWatch(Generic[T]):
 
 
 class Reflector(Generic[T]):
-    """`run()` is its life; everything else is inside."""
-
     def __init__(
         self,
         api: Followable,
@@ -211,7 +209,6 @@ class Reflector(Generic[T]):
         return True
 
     def _open(self, seconds: int, *, version: str) -> AsyncIterator[bytes]:
-        """Open a watch from that version, or without one a streaming list."""
         return self._api.watch(
             self._feed.resource,
             resource_version=version,

@@ -95,7 +95,6 @@ class Store(Generic[T]):
         return self._objects.values()
 
     def keys(self) -> Collection[str]:
-        """Return all keys, as a live view like `values`."""
         return self._objects.keys()
 
     def by(self, index: str, value: str) -> Sequence[T]:
@@ -103,11 +102,9 @@ class Store(Generic[T]):
         return tuple(self._indexes[index].get(value, {}).values())
 
     def counts(self, index: str) -> dict[str, int]:
-        """Return how many objects have each value in an index."""
         return {value: len(group) for value, group in self._indexes[index].items()}
 
     def values_of(self, index: str) -> Collection[str]:
-        """Return the values in an index, as a live view like `values`."""
         return self._indexes[index].keys()
 
     def subscribe(self, listener: Listener[T]) -> None:
@@ -204,8 +201,6 @@ class Store(Generic[T]):
 
 
 def announce(store: Store[T], hub: Hub) -> None:
-    """Publish each change of the store to its topics."""
-
     def publish(old: T | None, new: T | None) -> None:
         if hub.is_watched(store.name):  # else the indexes would be asked for nobody
             for topic in store.topics(old, new):

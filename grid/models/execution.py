@@ -89,7 +89,6 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         return super().bulk_create(objs, *args, **options)
 
     def in_data_plane(self, data_plane: str) -> Self:
-        """Return the executions of one data plane, given by its id."""
         return self.filter(data_plane=data_plane)
 
     def unsettled(self) -> Self:
@@ -98,11 +97,9 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         return self.filter(_UNSETTLED)
 
     def queued(self) -> Self:
-        """Return the executions that wait for slots."""
         return self.unsettled().filter(state=State.QUEUED)
 
     def holding_slots(self) -> Self:
-        """Return the executions whose slots count against quotas."""
         return self.unsettled().filter(HOLDS_SLOTS)
 
 
@@ -307,7 +304,6 @@ class Execution(models.Model):
         return object_name_of(self.kind, self.id)
 
     def words(self, reader: Reader) -> str:
-        """Return the latest cause for its reader."""
         return words_of(self.reason, self.reason_values, self.message, reader)
 
     @property

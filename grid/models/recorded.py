@@ -140,7 +140,6 @@ class RunFiles(models.Model):
 
     @property
     def has_trouble(self) -> bool:
-        """True when changes or results are not where they belong."""
         return bool(self.problem or self.left_out or self.results_kept)
 
 

@@ -113,10 +113,8 @@ _OBEYED_NAMES = frozenset(
 
 
 def is_taken(variable: str) -> bool:
-    """Return whether Compute Grid sets this variable itself, so that nobody else can."""
     return variable in TAKEN_NAMES or variable.startswith(TAKEN_PREFIX)
 
 
 def is_obeyed(variable: str) -> bool:
-    """Return whether a variable of this name decides what common programs load, run or trust."""
     return variable.upper() in _OBEYED_NAMES or variable.upper().startswith(_OBEYED_PREFIXES)

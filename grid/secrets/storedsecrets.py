@@ -75,7 +75,6 @@ def values_for(secrets: Sequence[WantedSecret]) -> Mapping[str, str]:
 
 
 def readable_values(ids: Iterable[int]) -> list[str]:
-    """Return the values of those secrets that there still are and that can be read."""
     return readable(StoredSecret.objects.filter(pk__in=list(ids)).values_list("ciphertext", flat=True))
 
 

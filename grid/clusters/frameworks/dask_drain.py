@@ -29,7 +29,6 @@ async def finish_running_tasks(dask_worker: Any) -> set[Any]:
 
 
 async def retire(client: Any, worker: str) -> None:
-    """Return when nothing is lost by the worker's end."""
     while worker in await client.nthreads():
         if not await client.retire_workers([worker], close_workers=False, remove=False):
             # No worker can take its results now; a replacement may still start.

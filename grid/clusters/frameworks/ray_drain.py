@@ -58,7 +58,6 @@ def drain(gcs: Any, node: str, head: str, deadline: float, began: float) -> bool
 
 
 def hand_over(gcs: Any, node: str, deadline: float) -> bool:
-    """Try to copy all objects of this node elsewhere; return True when every one has a copy."""
     owners = dict(_owned_objects())
     alone = _only_at(node, owners)
     targets = _targets(gcs, node)

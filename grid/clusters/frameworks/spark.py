@@ -148,14 +148,11 @@ class Spark:
         )
         start = _START + _NOTE_PID + _BECOME
         drain_seconds = max(cluster_of(spec).drain_seconds - _DRAIN_MARGIN_SECONDS, 1)
+        own = {"SPARK_LOCAL_DIRS": LOCAL_PATH, "PYSPARK_PYTHON": "python3"}
         return Program(
             command=("sh", "-c", start, "spark", "org.apache.spark.deploy.worker.Worker", *worker),
             ports=(Port("spark", WORKER_PORT), Port("ui", WORKER_UI_PORT)),
-            variables={
-                **_daemon(spec, _WORKER_HEAP, settings),
-                "SPARK_LOCAL_DIRS": LOCAL_PATH,
-                "PYSPARK_PYTHON": "python3",
-            },
+            variables=_daemon(spec, _WORKER_HEAP, settings) | own,
             # Its executors may keep the machine so busy that it answers late. Ending it would lose their work, and Kubernetes ends
             # workers that are not ready first.
             readiness=http_probe("/", WORKER_UI_PORT, period=2, failures=60),

@@ -249,7 +249,6 @@ def check_objects(task: Task, what: str) -> None:
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all that is in the folder."""
     size = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -56,7 +56,6 @@ class Task:
 
     @property
     def source(self) -> str:
-        """Where the branches are."""
         return self.remote or str(self.repository)
 
     @property

@@ -133,7 +133,6 @@ def _saved_name(name: str, siblings: Mapping[str, object]) -> str:
 
 
 def with_parents(path: str) -> Iterator[str]:
-    """Yield the path and those of the folders above it."""
     while path:
         yield path
         path = path.rpartition("/")[0]
@@ -242,7 +241,6 @@ def make_tree(task: Task, files: Mapping[str, str]) -> str:
 
 
 def list_left_out(left_out: Mapping[str, str]) -> str:
-    """Return some of the paths, each with the reason."""
     some = sorted(left_out.items())[:3]
     short = ((path if len(path) <= 60 else f"{path[:30]}…{path[-29:]}", why) for path, why in some)
     shown = [f"{path.encode(errors='replace').decode()} ({why})" for path, why in short]

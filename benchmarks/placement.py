@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from benchmarks.database import in_database
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.pods import explain_pod
-from grid.kube.constraints import LabelSelector, SpreadConstraint
 from grid.kube.objects import (
     Condition,
     ContainerSpec,
@@ -33,6 +32,7 @@ from grid.kube.objects import (
     PodStatus,
     ResourceRequirements,
 )
+from grid.kube.slim import LabelSelector, SpreadConstraint
 
 if TYPE_CHECKING:
     from grid.runtime import Runtime

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from grid.core.translation import gettext as _
-from grid.kube.constraints import LabelSelector, NodeSelectorTerm, NodeTerms, SelectorRequirement
 from grid.kube.objects import Node
+from grid.kube.slim import LabelSelector, NodeSelectorTerm, NodeTerms, SelectorRequirement
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

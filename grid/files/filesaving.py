@@ -44,10 +44,9 @@ class FileSaving:
             seen = await self._context.api.create(PODS, bare(pod).body, namespace=self._context.namespace, dry_run=True)
         except Conflict:  # it was created by an earlier try, after this check
             return True
-        steps = seen["spec"]["initContainers"]  # others are what the cluster adds to every pod
-        self._has_sidecars = all(
-            step.get("restartPolicy") == "Always" for step in steps if step["name"] in (EXECUTOR, FRONT)
-        )
+        # Others are what the cluster adds to every pod.
+        ours = [step for step in seen["spec"]["initContainers"] if step["name"] in (EXECUTOR, FRONT)]
+        self._has_sidecars = all(step.get("restartPolicy") == "Always" for step in ours)
         return self._has_sidecars
 
     async def is_saving(self, row: LedgerRecord) -> bool:
@@ -109,8 +108,7 @@ def record(execution_id: str, report: FilesReport, now: datetime) -> None:
     with transaction.atomic():
         before = RunFiles.objects.select_for_update().filter(execution_id=execution_id).first()
         _, is_new = RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
-        is_told = not is_new and (before is None or before.has_trouble)
-        if report.has_trouble and not is_told:
+        if report.has_trouble and (is_new or (before is not None and not before.has_trouble)):
             outbox.record_once_a_sweep(execution_id, NotificationEvent.FILES_NOT_SAVED, sentence_of(report), now=now)
 
 

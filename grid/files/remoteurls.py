@@ -93,10 +93,9 @@ def _checked(scheme: str, user: str, host: str, port: int, path: str) -> RemoteU
         raise ValueError(_("The user of the URL has characters that are not allowed."))
     if scheme == "ssh" and not user:
         raise ValueError(_("Name the user in the URL, which is git at most servers: ssh://git@host/path."))
-    parts = path.split("/")[1:]
     if not path.strip("/") or not _PATH.fullmatch(path):
         raise ValueError(_("The URL names no repository, or its path has characters that are not allowed."))
-    if any(part in (".", "..") or part.startswith("-") for part in parts):
+    if any(part in (".", "..") or part.startswith("-") for part in path.split("/")[1:]):
         raise ValueError(_("No part of the path begins with a dash, or is . or .."))
     return RemoteUrl("ssh" if scheme == "ssh" else "https", host.lower(), port, path, user)
 

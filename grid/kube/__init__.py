@@ -7,7 +7,6 @@ those who wait (`hub`). It alone imports the official client, and knows no Djang
 
 PUBLIC = (
     "api",
-    "constraints",
     "credentials",
     "errors",
     "events",

@@ -80,8 +80,7 @@ class Subscription:
 
     def _mark_here(self, topic: Topic, published_at: float | None) -> None:
         self._dirty.add(topic)
-        if self._since is None:
-            self._since = published_at
+        self._since = published_at if self._since is None else self._since
         self._wake()
 
     def _wake(self) -> None:

@@ -10,16 +10,21 @@ from typing import Any, Literal
 
 import msgspec
 
-from grid.kube.constraints import (
+from grid.kube.slim import (
     Affinity,
     ContainerPort,
+    EventSeries,
+    EventSource,
+    NodeImage,
+    NodeInfo,
     NodeTerms,
     PodVolume,
     ResourceClaimUse,
     SchedulingGate,
+    Slim,
     SpreadConstraint,
+    shared,
 )
-from grid.kube.slim import EventSeries, EventSource, NodeImage, NodeInfo, Slim, shared
 
 DEFAULT_SCHEDULER = "default-scheduler"
 _RESIZING = ("PodResizePending", "PodResizeInProgress")  # conditions of a pod whose resources are changed in place

@@ -44,11 +44,9 @@ def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
     for config_map in config_maps:
         try:
             status = yaml.safe_load(config_map.data.get("status", "")) or {}
-            groups = [_group(entry) for entry in status.get("nodeGroups") or ()]
+            by_name |= {group.name: group for group in map(_group, status.get("nodeGroups") or ())}
         except _UNREADABLE as error:
             logger.warning("unreadable autoscaler status configmap=%s error=%r", config_map.metadata.key, error)
-            continue
-        by_name.update({group.name: group for group in groups})
     return by_name
 
 
@@ -165,8 +163,7 @@ def _pool_of(group: str, pools: set[str], pools_of: Mapping[str, set[str]], unto
     the group's name."""
     if group in pools:
         return group
-    cloud = _within(group, pools_of)
-    if cloud is not None:
+    if (cloud := _within(group, pools_of)) is not None:
         (pool, *others) = pools_of[cloud]
         return group if others else pool
     return _within(group, untold, is_exact=False) or group

@@ -13,9 +13,8 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.requests import has_ended, is_own, is_placeholder
 from grid.diagnosis.selectors import matches_labels
-from grid.kube.constraints import LabelSelector
 from grid.kube.objects import Metadata, Pod
-from grid.kube.slim import Slim
+from grid.kube.slim import LabelSelector, Slim
 
 Fate = Literal["evicted", "stays", "ended"]
 

@@ -14,8 +14,8 @@ from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
-from grid.kube.constraints import LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
 from grid.kube.objects import Node, Pod
+from grid.kube.slim import LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
 
 BetweenKind = Literal["apart", "beside", "spread"]
 Between = tuple[BetweenKind, str, str]

@@ -12,8 +12,8 @@ from grid.diagnosis.places import CORDONED, NOT_READY, UNREACHABLE, state_of, un
 from grid.diagnosis.requests import holds_a_node, is_own
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.diagnosis.selectors import in_words, keys_of, matches_terms
-from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
+from grid.kube.slim import ContainerPort, NodeTerms
 
 Kind = Literal[
     "pool", "selector", "affinity", "label", "control_plane", "cordon", "leaving", "taint", "not_ready", "too_small", "broken", "volume",

@@ -12,8 +12,8 @@ from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.mounts import OURS, claim_words
 from grid.diagnosis.placement.surroundings import SchedulingContext
-from grid.kube.constraints import NodeTerms
 from grid.kube.objects import Pod, Volume, VolumeClaim
+from grid.kube.slim import NodeTerms
 
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 _OF_CLASS = "storageclass.storage.k8s.io"

@@ -20,8 +20,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from yarl import URL
 
-from grid.clusters.frameworks import framework, ray_report
+from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.clusters.frameworks.ray import PATHS
 from tests.clusters.cluster_specs import cluster, spec
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -41,7 +42,7 @@ NUMBERS = st.sampled_from((*LARGE, *SMALL, '"5"', '"many"', "true", "null", "[]"
 
 def ray() -> Mapping[str, Any]:
     answers = json.loads((RECORDED / "ray-busy.json").read_text())
-    return {path: answers[path.partition("?")[0]] for path in ray_report.PATHS}
+    return {path: answers[path.partition("?")[0]] for path in PATHS}
 
 
 def spark() -> Mapping[str, Any]:

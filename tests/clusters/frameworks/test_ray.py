@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.clusters.frameworks import framework, ray_report
+from grid.clusters.frameworks import framework, ray
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.clusters.frameworks.ray import cpus_of, gcs_port_inside, store_bytes
 from tests.clusters.cluster_specs import ray_spec, tier
@@ -19,13 +19,13 @@ MIB = 2**20
 
 
 def recorded(name: str) -> list[Any]:
-    """The four answers, in the order of `ray_report.PATHS`."""
+    """The four answers, in the order of `ray.PATHS`."""
     answers = json.loads((RECORDED / f"ray-{name}.json").read_text())
-    return [answers[path.partition("?")[0]] for path in ray_report.PATHS]
+    return [answers[path.partition("?")[0]] for path in ray.PATHS]
 
 
 def read(answers: list[Any], *, cpus: int = 1, gpus: int = 0) -> ClusterReport:
-    return ray_report.read(*answers, workers=WORKERS, cpus=cpus, gpus=gpus)
+    return ray.read_report(*answers, workers=WORKERS, cpus=cpus, gpus=gpus)
 
 
 def with_demand(*demand: list[Any]) -> list[Any]:
@@ -65,7 +65,7 @@ def test_plain_ray_init_in_attached_workspace_finds_the_cluster() -> None:
 
 def test_an_idle_cluster_holds_nothing_and_wants_no_workers() -> None:
     workers = (*WORKERS, WorkerPod("has-not-joined", "127.87.11.4"))
-    assert ray_report.read(*recorded("idle"), workers=workers, cpus=1, gpus=0) == ClusterReport(
+    assert ray.read_report(*recorded("idle"), workers=workers, cpus=1, gpus=0) == ClusterReport(
         workers={"worker-0": WorkerReport(0, 0), "worker-1": WorkerReport(0, 0)}, pending_tasks=0, wanted_workers=0
     )
 

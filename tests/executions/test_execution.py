@@ -14,7 +14,7 @@ from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, make_running, put, read_executions
 from tests.shell.browsing import client_of
 from tests.shell.browsing import execution_page as text
-from tests.shell.live import changed, connected
+from tests.shell.live import Clock, changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster
@@ -168,3 +168,23 @@ async def test_new_event_and_lost_node_reach_the_open_page(
         assert "no volume &lt;b&gt;" in await socket.message(within=10)
         put(runtime, cluster, NODES, builders.node(name, ready=False))
         assert (f"ready-{name}", "delete") in changed(await socket.message(within=10))
+
+
+async def test_open_page_tells_that_the_node_was_deleted(
+    people: People, running: Execution, runtime: Runtime, cluster: FakeCluster, clock: Clock
+) -> None:
+    clock.seconds += 60
+    state = {"running": {"startedAt": builders.stamp(MOMENT)}}
+    pod = next(each for each in cluster.objects(PODS) if each["metadata"]["name"] == running.object_name)
+    pod["status"] |= {"startTime": builders.stamp(MOMENT)}
+    pod["status"]["containerStatuses"] = [builders.container_status(ready=True, state=state)]
+    cluster.put(PODS, pod)
+    put(runtime, cluster, NODES, builders.node("node-a"))
+    async with connected(f"/live/execution/?id={running.pk}", people.owner) as socket:
+        assert "It is ready: open it." in await socket.message()
+        cluster.remove(NODES, "node-a")
+        fill(runtime, cluster)
+        shown = await socket.message_about("head")
+    assert "Node node-a was deleted from the cluster; what ran there is removed soon." in shown
+    assert "It is ready" not in shown
+    assert "Stop it and launch it again" in shown

@@ -7,8 +7,7 @@ class Backoff:
     """Delays that double from `first` to `longest`; each is drawn from its upper half, so that clients do not retry at the same time."""
 
     def __init__(self, *, first: float = 0.5, longest: float = 15.0, rng: random.Random) -> None:
-        self._first = first
-        self._longest = longest
+        self._first, self._longest = first, longest
         self._rng = rng
         self._failures = 0
 

@@ -7,9 +7,9 @@ That is not what other programs named cron do, so no library that follows those 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from grid.core.regexes import Expression, RepeatedExpression
@@ -38,12 +38,6 @@ class BadSchedule(ValueError):
     """The text is no schedule; the message is Kubernetes'."""
 
 
-class CronSchedule(Protocol):
-    def next(self, after: datetime, zone: tzinfo = UTC) -> datetime | None:
-        """Return the first time after this one, in UTC; None when there is none within five years."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class FixedDelay:
     """A schedule that is due every so many seconds, counted from the last time."""
@@ -66,10 +60,13 @@ class CronFields:
     either_day: bool
 
     def next(self, after: datetime, zone: tzinfo = UTC) -> datetime | None:
+        """Return the first time after this one, in UTC; None when there is none within five years."""
         moment = after.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
         last_year = moment.astimezone(zone).year + _YEARS_AHEAD
         while (local := moment.astimezone(zone)).year <= last_year:
-            if local.month not in self.months or not self._is_day(local):
+            by_month, by_week = local.day in self.days, local.isoweekday() % 7 in self.weekdays
+            is_day = (by_month or by_week) if self.either_day else (by_month and by_week)
+            if local.month not in self.months or not is_day:
                 midnight = datetime(local.year, local.month, local.day, tzinfo=zone) + timedelta(days=1)
                 # Where clocks are set at midnight that may be no later than now.
                 moment = max(midnight.astimezone(UTC), moment + timedelta(minutes=1))
@@ -82,12 +79,8 @@ class CronFields:
                 return moment
         return None
 
-    def _is_day(self, local: datetime) -> bool:
-        by_month, by_week = local.day in self.days, local.isoweekday() % 7 in self.weekdays
-        return (by_month or by_week) if self.either_day else (by_month and by_week)
 
-
-def parse_schedule(text: str) -> CronSchedule:
+def parse_schedule(text: str) -> FixedDelay | CronFields:
     """Parse a schedule. Raise BadSchedule with Kubernetes' sentence."""
     if not text:
         raise BadSchedule("empty spec string")
@@ -112,22 +105,14 @@ def find_zone(name: str) -> ZoneInfo:
     """Return a time zone by its IANA name. Raise ValueError when there is none."""
     parts = name.split("/")
     if all(_ZONE_PART.fullmatch(part) and part not in (".", "..") and not part.startswith("-") for part in parts):
-        try:
+        with suppress(LookupError, OSError, ValueError):
             return ZoneInfo(name)
-        except (LookupError, OSError, ValueError):
-            pass
     raise ValueError(f"unknown time zone {name}")
 
 
 def _field(text: str, least: int, most: int, names: Mapping[str, int] | None = None) -> tuple[frozenset[int], bool]:
-    """Return the values of one field, and whether it was left open."""
-    values: set[int] = set()
-    is_open = False
-    for part in filter(None, text.split(",")):
-        chosen, part_is_open = _range(part, least, most, names or {})
-        values.update(chosen)
-        is_open = is_open or part_is_open
-    return frozenset(values), is_open
+    parts = [_range(part, least, most, names or {}) for part in filter(None, text.split(","))]
+    return frozenset[int]().union(*(values for values, _ in parts)), any(is_open for _, is_open in parts)
 
 
 def _range(text: str, least: int, most: int, names: Mapping[str, int]) -> tuple[range, bool]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -36,10 +36,8 @@ def anything(path: Path) -> str:
 @dataclass(frozen=True, slots=True)
 class ManagedFile:
     """A file or folder. `name` is relative to the table's folder, with * for any part of a name; `advice` follows "restore it, or".
-
     `is_free_below` is for folders whose content is checked elsewhere. A file that is `made_anew` is only a cache, so that its content does
-    not matter.
-    """
+    not matter."""
 
     name: str
     holds: str
@@ -57,19 +55,21 @@ class ManagedFile:
 
 
 def damages(folder: Path, table: Sequence[ManagedFile]) -> list[str]:
-    """Return one sentence for each existing file that cannot be used."""
-    return [
-        _(
-            "{path}, which holds {holds}, {problem}: {remedy}.",
-            path=path,
-            holds=kept.holds,
-            problem=problem,
-            remedy=_remedy(problem, kept),
-        )
-        for kept in table
-        for path in _files(folder, kept.name)
-        if (problem := damage(path, kept))
-    ]
+    sentences = []
+    for kept in table:
+        # Dangling links included: what is written through one would appear elsewhere.
+        for path in sorted(folder.glob(kept.name)) if "*" in kept.name else [folder / kept.name]:
+            if os.path.lexists(path) and (problem := damage(path, kept)):
+                remedy = _("restore it from a backup, or {advice}", advice=kept.advice)
+                if "Permission denied" in problem:
+                    remedy = _(
+                        "give it to the user who starts this (chown, chmod u+rw), or {advice}", advice=kept.advice
+                    )
+                elif kept.made_anew or kept.may_be_empty:
+                    remedy = kept.advice
+                about = {"holds": kept.holds, "problem": problem, "remedy": remedy}
+                sentences.append(_("{path}, which holds {holds}, {problem}: {remedy}.", path=path, **about))
+    return sentences
 
 
 def damage(path: Path, kept: ManagedFile) -> str:
@@ -98,43 +98,23 @@ def damage(path: Path, kept: ManagedFile) -> str:
         return _("cannot be read ({reason})", reason=error.strerror)
 
 
-def _files(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files of that name, dangling links included: what is written through one would appear elsewhere."""
-    if "*" in name:
-        yield from sorted(folder.glob(name))
-    elif os.path.lexists(folder / name):
-        yield folder / name
-
-
-def _remedy(problem: str, kept: ManagedFile) -> str:
-    if "Permission denied" in problem:
-        return _("give it to the user who starts this (chown, chmod u+rw), or {advice}", advice=kept.advice)
-    if kept.made_anew or kept.may_be_empty:
-        return kept.advice
-    return _("restore it from a backup, or {advice}", advice=kept.advice)
-
-
 def lack_of_room(folder: Path, needed: int) -> str:
     """Return a sentence when fewer than `needed` bytes are free on the disk of the folder, or of its nearest existing parent; else ""."""
-    place = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), None)
-    disk = shutil.disk_usage(place) if place is not None else None
+    disk = next((shutil.disk_usage(parent) for parent in (folder, *folder.parents) if parent.is_dir()), None)
     if disk is None or disk.total == 0 or disk.free >= needed:  # no disk has a size of 0: /proc and the like
         return ""
-    return _(
+    sentence = _(
         "The disk of {folder} is full ({free:.1f} MiB are left, {needed:.0f} MiB are needed): "
-        "make room and start again; nothing was changed.",
-        folder=folder,
-        free=disk.free / 2**20,
-        needed=needed / 2**20,
+        "make room and start again; nothing was changed."
     )
+    return sentence.format(folder=folder, free=disk.free / 2**20, needed=needed / 2**20)
 
 
 # --- Checks ---
 
 
 def sqlite_database(*tables: str) -> Check:
-    """Return a check that the database is whole and, if it has tables, has one of these; one without tables was just created and is
-    filled next."""
+    """Return a check that the database is whole, and has one of the tables unless it was just created and has none."""
 
     def check(path: Path) -> str:
         with path.open("rb") as file:
@@ -150,9 +130,8 @@ def sqlite_database(*tables: str) -> Check:
                 verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
                 present = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except sqlite3.Error as error:
-            if error.sqlite_errorname == "SQLITE_BUSY":  # another process is recovering or closing it
-                return ""
-            return _("is damaged ({error})", error=error)
+            is_busy = error.sqlite_errorname == "SQLITE_BUSY"  # another process is recovering or closing it
+            return "" if is_busy else _("is damaged ({error})", error=error)
         if verdict != "ok":
             return _("is damaged ({error})", error=verdict.strip().splitlines()[-1])
         return _("is a database of another program") if present and not present & set(tables) else ""
@@ -161,10 +140,8 @@ def sqlite_database(*tables: str) -> Check:
 
 
 def write_ahead_log(path: Path) -> str:
-    """Check the log's header: SQLite ignores and overwrites a log whose header it does not recognize.
-
-    A log that is truncated after its header is what a crash leaves: SQLite recovers all committed transactions that are whole.
-    """
+    """Check the log's header: SQLite ignores and overwrites a log whose header it does not recognize. A log that is truncated after its
+    header is what a crash leaves: SQLite recovers all committed transactions that are whole."""
     with path.open("rb") as file:
         head = file.read(_WAL_HEADER)
     words = [int.from_bytes(head[at : at + 4], "big") for at in range(0, len(head), 4)]
@@ -179,7 +156,6 @@ def write_ahead_log(path: Path) -> str:
 
 
 def json_of(shape: Any) -> Check:
-    """Return a check that the file is JSON of a type, as msgspec understands it."""
 
     def check(path: Path) -> str:
         try:
@@ -198,9 +174,8 @@ def one_secret(least: int) -> Check:
         text = path.read_bytes().strip()
         if not all(33 <= byte < 127 for byte in text):
             return _("is not one line of letters, digits and signs")
-        if len(text) >= least:
-            return ""
-        return _("has {length} characters, and at least {least} are needed", length=len(text), least=least)
+        few = _("has {length} characters, and at least {least} are needed", length=len(text), least=least)
+        return few if len(text) < least else ""
 
     return check
 

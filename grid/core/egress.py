@@ -58,8 +58,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """The admin's rules. `outward` never includes private addresses, `storage` may; `denied` are public addresses that are never
-    allowed."""
+    """The admin's rules: `outward` never includes private addresses, `storage` may, public addresses in `denied` are never allowed."""
 
     outward: tuple[Block, ...] = ()
     storage: tuple[Destination, ...] = ()
@@ -97,10 +96,8 @@ def _read(setting: str, texts: Sequence[str], entry: Callable[[str], T]) -> tupl
 
 
 def may_be_called(address: str, allowed: Iterable[Block], denied: Iterable[Block] = ()) -> bool:
-    """Return True when our own processes may call an address that a person has named: it is public, or an admin allows it.
-
-    What is denied, or hands out a machine's credentials, is never called, and neither is a text that is no address.
-    """
+    """Return True when our own processes may call an address that a person has named: it is public, or an admin allows it. What is denied,
+    or hands out a machine's credentials, is never called, and neither is a text that is no address."""
     try:
         parsed: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     except ValueError:
@@ -109,9 +106,8 @@ def may_be_called(address: str, allowed: Iterable[Block], denied: Iterable[Block
         parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
     if any(parsed in block for block in (*METADATA, *denied)):
         return False
-    if any(parsed in block for block in allowed):
-        return True
-    return parsed.is_global and not parsed.is_multicast and not any(parsed in block for block in PRIVATE)
+    is_public = parsed.is_global and not parsed.is_multicast and not any(parsed in block for block in PRIVATE)
+    return is_public or any(parsed in block for block in allowed)
 
 
 def _block(text: str) -> Block:
@@ -149,8 +145,7 @@ def _destination(text: str) -> Destination:
 
 
 def _opening(block: Block, never: Iterable[Block], port: int = 0) -> Opening | None:
-    """Return the opening, None when nothing of the block is left. Kubernetes wants each exception to lie within the block and to be
-    smaller."""
+    """Return the opening, None when nothing of the block is left; Kubernetes wants exceptions smaller than the block and within it."""
     touching = {denied for denied in never if _is_inside(denied, block) or _is_inside(block, denied)}
     if any(_is_inside(block, denied) for denied in touching):
         return None

@@ -1,16 +1,7 @@
 """The errors that Compute Grid raises across package borders.
 
-    GridError
-    +-- ClusterUnavailable     the API server does not answer, or answers 5xx
-    +-- NotAllowed             401 or 403
-    +-- NotFound               404
-    +-- Conflict               409: somebody else changed or created it first
-    +-- Expired                410: the version or page token is too old, list again
-    +-- TooManyRequests        429: try again after `retry_after` seconds
-    +-- Rejected               400, 422 or our own validation: every problem with its path
-
-Foreign exceptions are translated at the edge (`grid.kube.errors`) and chained as the cause, so that nobody else
-needs to know which HTTP library is below.
+Foreign exceptions are translated at the edge (`grid.kube.errors`) and chained as the cause, so that nobody else needs to know which HTTP
+library is below.
 """
 
 from collections.abc import Sequence
@@ -36,27 +27,27 @@ class GridError(Exception):
 
 
 class ClusterUnavailable(GridError):
-    """The cluster's API server cannot be reached or is failing; trying again later is right."""
+    """The cluster's API server does not answer, or answers 5xx; trying again later is right."""
 
 
 class NotAllowed(GridError):
-    """The caller lacks the right; trying again changes nothing."""
+    """The caller lacks the right (401, 403); trying again changes nothing."""
 
 
 class NotFound(GridError):
-    """The object does not exist."""
+    """The object does not exist (404)."""
 
 
 class Conflict(GridError):
-    """The object exists already, or has changed since it was read."""
+    """The object exists already, or has changed since it was read (409)."""
 
 
 class Expired(GridError):
-    """The resource version or the continue token is too old: list again."""
+    """The resource version or the continue token is too old (410): list again."""
 
 
 class TooManyRequests(GridError):
-    """The server asks to wait."""
+    """The server asks to wait (429): try again after `retry_after` seconds."""
 
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -64,7 +55,7 @@ class TooManyRequests(GridError):
 
 
 class Rejected(GridError):
-    """The request itself is wrong; `problems` holds all of them, not only the first."""
+    """The request itself is wrong (400, 422, or our own validation); `problems` holds all of them, not only the first."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))

@@ -19,8 +19,5 @@ def is_revision(text: str) -> bool:
 
 
 def repository_name(project_id: str) -> str:
-    """Return the name of a project's repository in the volume of all repositories.
-
-    The name is made of the id, which never changes, and not of the project's name.
-    """
+    """Return the name of a project's repository in the volume of all repositories, made of the id, which never changes."""
     return f"{project_id}.git"

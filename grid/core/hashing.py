@@ -14,24 +14,14 @@ class TooBusy(Exception):
 
 
 class HashingQueue:
-    """Lets one thread at a time hash; at most `places` threads wait or hash at once, `places_per_address` of them for one address.
-
-    The second bound keeps places for other people when one address asks for all of them. Nobody waits longer than `seconds`.
-    """
+    """Lets one thread at a time hash; at most `places` threads wait or hash at once, `places_per_address` of them for one address. The
+    second bound keeps places for other people when one address asks for all of them. Nobody waits longer than `seconds`."""
 
     def __init__(self, *, places: int = 16, places_per_address: int = 4, seconds: float = 10.0) -> None:
-        self._places = places
-        self._places_per_address = places_per_address
-        self._seconds = seconds
+        self._places, self._places_per_address, self._seconds = places, places_per_address, seconds
         self._lock = threading.Lock()
         self._taken: Counter[str] = Counter()
         self._hashing = threading.Lock()
-
-    @property
-    def length(self) -> int:
-        """The number of passwords that are hashed or wait now."""
-        with self._lock:
-            return self._taken.total()
 
     @contextmanager
     def turn(self, address: str) -> Iterator[None]:

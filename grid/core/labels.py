@@ -47,11 +47,8 @@ KARPENTER_DISRUPTED_TAINTS = ("karpenter.sh/disrupted", "karpenter.sh/disruption
 KARPENTER_POOL = "karpenter.sh/nodepool"
 # What a cloud, or its tool, writes on a node: its own name of the nodes that grow together.
 NODE_GROUP_LABELS = (
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    KARPENTER_POOL,
+    *("eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name"),
+    *("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", KARPENTER_POOL),
 )
 
 _ALLOWED = frozenset(f"{string.ascii_letters}{string.digits}_.-")
@@ -60,8 +57,7 @@ _MAX_VALUE = 63
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The label keys under an installation's prefix; `worker_report` is an annotation of a cluster's worker pods, `demand` one of its
-    autoscaler."""
+    """The label keys under a prefix; `worker_report` annotates a cluster's worker pods, `demand` its autoscaler."""
 
     workload_type: str
     tier: str
@@ -74,25 +70,16 @@ class Keys:
     @classmethod
     @cache  # each pod's change asks
     def under(cls, prefix: str = PREFIX) -> "Keys":
-        return cls(
-            workload_type=f"{prefix}/workload-type",
-            tier=f"{prefix}/hardware-tier-id",
-            project=f"{prefix}/project-id",
-            user=f"{prefix}/starting-user-username",
-            execution=f"{prefix}/execution-id",
-            worker_report=f"{prefix}/worker-report",
-            demand=f"{prefix}/demand",
-        )
+        of_launch = ("workload-type", "hardware-tier-id", "project-id", "starting-user-username", "execution-id")
+        return cls(*(f"{prefix}/{name}" for name in (*of_launch, "worker-report", "demand")))
 
 
 KEYS = Keys.under()
 
 
 def label_value(text: str) -> str:
-    """Return a valid label value that stays readable: at most 63 characters of `[A-Za-z0-9_.-]`, alphanumeric at both ends.
-
-    A text that had to be changed gets a short hash of the original, so two texts never share one value.
-    """
+    """Return a valid label value that stays readable: at most 63 characters of `[A-Za-z0-9_.-]`, alphanumeric at both ends. A text that had
+    to be changed gets a short hash of the original, so two texts never share one value."""
     parts = "".join(character if character in _ALLOWED else " " for character in text).split()
     cleaned = "-".join(parts).strip("-_.")[:_MAX_VALUE].strip("-_.")
     if cleaned == text:

@@ -30,8 +30,7 @@ def is_shared_port(id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What a request names, an execution or a shared port of one: its id, the prefix of its path ("" at the root), and the rest of the
-    request's path."""
+    """The execution or shared port that a request names, the prefix of its path ("" at the root), and the rest of the path."""
 
     execution_id: str
     prefix: str
@@ -115,10 +114,8 @@ def stays_here(host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return True for a loopback address, in brackets or not, and for `localhost`."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
+    bare = host.strip("[]")
+    return ip_address(bare).is_loopback if is_address(bare) else host == "localhost"
 
 
 def beyond_loopback(dashboard: str, workspaces: str, allowed_hosts: Sequence[str]) -> str:

@@ -37,11 +37,9 @@ def read_cost(annotation: str | None) -> int:
 
 
 def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: datetime) -> list[RankedPod]:
-    """Return the pods, first to be deleted first; `nodes` has the node of each active pod of the same Deployment, once per pod.
-
-    The order is: unassigned, pending, not ready, cheap, on a node with many of them, ready for a shorter time, restarted more often,
-    younger. Ages compare by their logarithm, so that pods of about the same age are chosen without preference: then the uid decides.
-    """
+    """Return the pods, first to be deleted first; `nodes` has the node of each active pod of the same Deployment, once per pod. The order
+    is: unassigned, pending, not ready, cheap, on a node with many of them, ready for a shorter time, restarted more often, younger. Ages
+    compare by their logarithm, so that pods of about the same age are chosen without preference: then the uid decides."""
     together = Counter(nodes)
 
     def first(pod: RankedPod) -> tuple[int, ...]:

@@ -58,9 +58,8 @@ def _parsed(written: str) -> Decimal:
     unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
     value = Decimal(number) * unit
     if abs(value) > LARGEST:
-        raise QuantityTooLarge(
-            _("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=LARGEST)
-        )
+        words = _("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=LARGEST)
+        raise QuantityTooLarge(words)
     return value
 
 

@@ -49,11 +49,9 @@ def register(sentences: Mapping[str, Sentence]) -> None:
 
 
 def words_of(code: str, values: Values | None, text: str, reader: Reader) -> str:
-    """Return a stored cause for its reader: the sentence of its code; `text` where there are no values, or no sentence any more.
-
-    Also where the sentence does not go with the values: while an upgrade is rolled out, a process of before writes codes and texts, and
-    leaves the values of an earlier cause in place. That must not take away a page.
-    """
+    """Return a stored cause for its reader: the sentence of its code; `text` where there are no values, or no sentence any more. Also where
+    the sentence does not go with the values: while an upgrade is rolled out, a process of before writes codes and texts, and leaves the
+    values of an earlier cause in place. That must not take away a page."""
     sentence = None if values is None else _SENTENCES.get(code)
     if sentence is None or values is None:
         return text

@@ -47,9 +47,6 @@ class Match:
     def groups(self) -> tuple[str | Any, ...]:
         return tuple(self[number] for number in range(1, self._expression.groups + 1))
 
-    def groupdict(self) -> dict[str, str | Any]:
-        return {name: self[number] for name, number in self._expression.numbers.items()}
-
     def start(self) -> int:
         return self._places[0]
 
@@ -73,15 +70,12 @@ class Expression:
         return f"{type(self).__name__}({self.pattern!r})"
 
     def search(self, text: str) -> Match | None:
-        """Return the first place that matches."""
         return self._match(self._compiled.search, text)
 
     def match(self, text: str) -> Match | None:
-        """Return what matches at the beginning."""
         return self._match(self._compiled.match, text)
 
     def fullmatch(self, text: str) -> Match | None:
-        """Return what matches the whole text."""
         return self._match(self._compiled.fullmatch, text)
 
     def _match(self, how: Callable[[bytes], Any], text: str) -> Match | None:
@@ -114,7 +108,11 @@ class RepeatedExpression(Expression):
                 first = characters + _length(data[counted:start])
                 counted, characters = end, first + _length(data[start:end])
                 yield Match(self, match, (first, characters))
-            place = end if end > start else _after_character(data, end)
+            place = end
+            if end == start:  # go on after the next character
+                place += 1
+                while place < len(data) and data[place] & 0xC0 == 0x80:
+                    place += 1
 
     def findall(self, text: str) -> list[Any]:
         """Return each text that was found, or its only group, or the tuple of its groups; "" for a group that took no part."""
@@ -179,7 +177,9 @@ def problem_of(pattern: str) -> str:
     try:
         compiled = re2.compile(pattern, options())
     except re2.error as error:
-        return _("This is no regular expression that RE2 can search: {error}.", error=_words(error))
+        words = error.args[0] if error.args else ""
+        words = words.decode(errors="replace") if isinstance(words, bytes) else words
+        return _("This is no regular expression that RE2 can search: {error}.", error=words)
     if compiled.programsize > LARGEST_PROGRAM:
         return _("This pattern is too large; use smaller repetitions.")
     if compiled.search(""):
@@ -188,12 +188,10 @@ def problem_of(pattern: str) -> str:
 
 
 def size_of(pattern: str) -> int:
-    """Return the instructions of a pattern that can be used."""
     return int(re2.compile(pattern, options()).programsize)
 
 
 def has_groups(pattern: str) -> bool:
-    """Return whether a pattern that can be used has a group."""
     return bool(re2.compile(pattern, options()).groups)
 
 
@@ -217,13 +215,6 @@ def _length(data: bytes) -> int:
     return len(_decoded(data))
 
 
-def _after_character(data: bytes, place: int) -> int:
-    place += 1
-    while place < len(data) and data[place] & 0xC0 == 0x80:
-        place += 1
-    return place
-
-
 def _filled(template: str, match: Match) -> str:
     if "\\" not in template:
         return template
@@ -234,8 +225,3 @@ def _filled(template: str, match: Match) -> str:
 def _parts(template: str) -> Sequence[tuple[bool, str]]:
     first, *others = template.split("\\")
     return [(True, first), *(part for other in others for part in ((False, other[0]), (True, other[1:])))]
-
-
-def _words(error: re2.error) -> str:
-    words = error.args[0] if error.args else ""
-    return words.decode(errors="replace") if isinstance(words, bytes) else str(words)

@@ -75,7 +75,6 @@ class WorkQueue:
         return delay
 
     def succeeded(self, key: str) -> None:
-        """Reset the key's back-off."""
         self._backoffs.pop(key, None)
 
     async def get(self) -> str:
@@ -90,7 +89,6 @@ class WorkQueue:
             self._order.put_nowait(key)
 
     def close(self) -> None:
-        """Drop all delayed keys."""
         self._is_closed = True
         self._close_timer()
         self._due.clear()

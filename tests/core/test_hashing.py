@@ -24,7 +24,7 @@ def occupied(queue: HashingQueue, *addresses: str) -> Iterator[None]:
     with ThreadPoolExecutor(len(addresses)) as threads:
         held = [threads.submit(hold, address) for address in addresses]
         try:
-            wait_until(lambda: queue.length == len(addresses))
+            wait_until(lambda: queue._taken.total() == len(addresses))
             yield
         finally:
             release.set()
@@ -55,7 +55,7 @@ def test_password_hashes_run_one_at_a_time() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(hash_in_turn, range(8)))
-    assert (most, queue.length) == (1, 0)
+    assert (most, queue._taken.total()) == (1, 0)
 
 
 def test_full_hashing_queue_refuses_and_recovers() -> None:
@@ -69,7 +69,7 @@ def test_address_leaves_hashing_places_for_others() -> None:
     queue = HashingQueue(places=8, places_per_address=2)
     with occupied(queue, "a", "a", "b"):
         assert is_refused(queue, "a")
-        assert queue.length == 3
+        assert queue._taken.total() == 3
     assert not is_refused(queue, "a")
 
 

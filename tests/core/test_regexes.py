@@ -48,8 +48,8 @@ def test_an_expression_finds_what_pythons_finds(pattern: str, text: str) -> None
         (ours.fullmatch, theirs.fullmatch),
     ):
         mine, reference = ours_of(text), theirs_of(text)
-        assert (mine and (mine[0], mine.start(), mine.groupdict())) == (
-            reference and (reference[0], reference.start(), reference.groupdict())
+        assert (mine and (mine[0], mine.start(), mine.groups())) == (
+            reference and (reference[0], reference.start(), reference.groups())
         )
 
 

@@ -1,8 +1,7 @@
 """Reports which executions any process wrote, as soon as the transaction has committed.
 
-The database's triggers report it (`grid.database.triggers`), so no writer can forget it. PostgreSQL uses LISTEN/NOTIFY. SQLite has a
-number that changes with each commit of another connection (`PRAGMA data_version`), polled twenty times a second, and a table of what was
-written.
+The database's triggers report it (`grid.database.triggers`), so no writer can forget it. PostgreSQL uses LISTEN/NOTIFY. SQLite has a number
+that changes with each commit of another connection (`PRAGMA data_version`), polled twenty times a second, and a table of what was written.
 
 A feed that cannot hear (no triggers, a pooler that swallows LISTEN, a replaced database file) must not pass for a feed without changes, so
 it raises FeedLost.
@@ -11,19 +10,20 @@ it raises FeedLost.
 import asyncio
 import contextlib
 import logging
+import math
 import random
 import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.sqlite3.base import DatabaseWrapper as SqliteWrapper
 
 from grid.core.backoff import Backoff
@@ -49,8 +49,7 @@ class FeedLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An execution, the roles in a project, a person's notifications or jobs, or a job's runs or schedules were written, or a launch is to
-    be checked; the default means anything in the database."""
+    """What was written, or the launch that is to be checked, by an id of its kind; the default means anything in the database."""
 
     execution: str = ""
     project: str = ""
@@ -66,8 +65,7 @@ class Change:
 
     @classmethod
     def parse(cls, text: str) -> "Change":
-        """Parse a trigger's text: `execution:ID`, `project:ID`, `check:ID`, `person:ID`, `jobs-of:ID`, `job:ID`, or anything else for
-        EVERYTHING."""
+        """Parse a trigger's text, such as `execution:ID` or `jobs-of:ID`; anything else is EVERYTHING."""
         kind, _, id = text.partition(":")
         return cls(**{kind.replace("-", "_"): id}) if kind in _KINDS else cls()
 
@@ -112,8 +110,7 @@ class SqliteFeed:
     def _follow(self, tell: Callable[[Collection[Change] | FeedLost], None], ended: threading.Event) -> None:
         try:
             file = _identity(self._path)
-            # Read-only, so that it never creates an empty file where there is none.
-            uri = f"{self._path.as_uri()}?mode=rw"
+            uri = f"{self._path.as_uri()}?mode=rw"  # which never creates an empty file where there is none
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)) as connection:
                 schema = _refuse_deaf_file(connection)
                 # The version is read first: a write between the two reads changes it again.
@@ -133,10 +130,8 @@ class SqliteFeed:
                             schema = _refuse_deaf_file(connection)
                         if changes:
                             tell(changes)
-        except (sqlite3.Error, OSError) as error:
+        except (FeedLost, sqlite3.Error, OSError) as error:
             tell(FeedLost(str(error)))
-        except FeedLost as lost:
-            tell(lost)
         except Exception as error:
             logger.exception("the change feed failed")
             tell(FeedLost(f"{type(error).__name__}: {error}"))
@@ -148,19 +143,17 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _newest(connection: sqlite3.Connection) -> int:
-    (last,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {TABLE}").fetchone()
-    return int(last)
+    return int(connection.execute(f"SELECT coalesce(max(number), 0) FROM {TABLE}").fetchone()[0])
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (number,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(number)
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _refuse_deaf_file(connection: sqlite3.Connection) -> int:
     """Raise FeedLost unless all triggers are there; return the version of the schema that has them."""
     version = _pragma(connection, "schema_version")
-    _refuse_deaf(name for (name,) in connection.execute(triggers.LISTED["sqlite"]))
+    _refuse_deaf(connection.execute(triggers.LISTED["sqlite"]))
     return version
 
 
@@ -177,8 +170,7 @@ def _written(connection: sqlite3.Connection, last: int) -> tuple[int, set[Change
 
 
 class PostgresFeed:
-    """The feed of a PostgreSQL server, on a connection of its own. A pooler in transaction mode must not be in between: it would accept
-    LISTEN and deliver nothing."""
+    """The feed of a PostgreSQL server, on a connection of its own: behind a pooler in transaction mode LISTEN would deliver nothing."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
@@ -213,8 +205,7 @@ class PostgresFeed:
             return set()
 
     async def _probe(self, connection: "psycopg.AsyncConnection[Any]") -> set[Change]:
-        """Return what else arrived while a probe made its round. It is sent from another session: a pooler might well return a session
-        its own."""
+        """Return what else arrived while a probe, from another session because a pooler may return a session its own, made its round."""
         word = f"{_PROBE}{secrets.token_hex(8)}"
         async with await self._connect() as other:
             await other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, word))
@@ -233,17 +224,15 @@ async def _heard(connection: "psycopg.AsyncConnection[Any]", seconds: float) -> 
 
 
 async def _refuse_deaf_server(connection: "psycopg.AsyncConnection[Any]") -> None:
-    listed = await (await connection.execute(triggers.LISTED["postgresql"])).fetchall()
-    _refuse_deaf(name for (name,) in listed)
+    _refuse_deaf(await (await connection.execute(triggers.LISTED["postgresql"])).fetchall())
 
 
 def _parsed(texts: Collection[str]) -> set[Change]:
     return {Change.parse(text) for text in texts if not text.startswith(_PROBE)}
 
 
-def _refuse_deaf(present: Iterable[str]) -> None:
-    """Raise FeedLost unless all triggers are there."""
-    if missing := triggers.names() - set(present):
+def _refuse_deaf(present: Iterable[Sequence[str]]) -> None:
+    if missing := triggers.names() - {name for (name,) in present}:
         raise FeedLost(f"the database has no triggers {', '.join(sorted(missing))}; `manage.py migrate` makes them")
 
 
@@ -252,20 +241,18 @@ class FeedSubscriber:
 
     def __init__(self, feed: ChangeFeed, heard: Callable[[Collection[Change]], None], *, rng: random.Random) -> None:
         self.is_told = False  # whether every change is reported now
-        self._feed = feed
-        self._heard = heard
+        self._feed, self._heard = feed, heard
         self._backoff = Backoff(longest=30.0, rng=rng)
 
     async def run(self) -> None:
         """Listen for ever. The first loss is a warning; later ones are not, until the feed has worked for a while."""
         is_failing, loop = False, asyncio.get_running_loop()
         while True:
-            heard_at: float | None = None
-            lost = "it ended"
+            heard_at, lost = math.inf, "it ended"
             try:
                 async with aclosing(self._feed.changes()) as feed:
                     async for changes in feed:
-                        heard_at = loop.time() if heard_at is None else heard_at
+                        heard_at = min(heard_at, loop.time())
                         self.is_told = True
                         self._heard(changes)
             except FeedLost as error:
@@ -275,7 +262,7 @@ class FeedSubscriber:
                 lost = f"{type(error).__name__}: {error}"
             finally:
                 self.is_told = False
-            if heard_at is not None and loop.time() - heard_at >= SOUND_SECONDS:
+            if loop.time() - heard_at >= SOUND_SECONDS:
                 self._backoff.reset()
                 is_failing = False
             level = logging.DEBUG if is_failing else logging.WARNING
@@ -284,9 +271,9 @@ class FeedSubscriber:
             await asyncio.sleep(self._backoff.next())
 
 
-def feed_of(alias: str = "default", *, period: float = PERIOD_SECONDS) -> ChangeFeed | None:
-    """Return the feed of one of Django's databases; None when it has none. A SQLite file is looked at each `period` seconds."""
-    connection = connections[alias]
+def feed_of(*, period: float = PERIOD_SECONDS) -> ChangeFeed | None:
+    """Return the feed of the database; None when it has none. A SQLite file is looked at each `period` seconds."""
+    connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor == "postgresql":
         parameters = connection.get_connection_params()
         return PostgresFeed({name: value for name, value in parameters.items() if name not in _CONNECTION_ONLY})

@@ -24,13 +24,13 @@ class Undecryptable(GridError):
 
 
 def encrypt(text: str) -> str:
-    return _cipher().encrypt(text.encode()).decode()
+    return _cipher_of(tuple(settings.ENCRYPTION_KEYS)).encrypt(text.encode()).decode()
 
 
 def decrypt(ciphertext: str) -> str:
     """Return the text. Raise Undecryptable."""
     try:
-        return _cipher().decrypt(ciphertext.encode()).decode()
+        return _cipher_of(tuple(settings.ENCRYPTION_KEYS)).decrypt(ciphertext.encode()).decode()
     except InvalidToken as error:
         raise Undecryptable(_("It was encrypted with a key that is no longer in the settings.")) from error
 
@@ -46,21 +46,10 @@ def is_encrypted_with(key: str, ciphertext: str) -> bool:
 
 def encrypt_again(ciphertext: str) -> str:
     """Return the same text encrypted with the first key. Raise Undecryptable."""
-    try:
-        return _cipher().rotate(ciphertext.encode()).decode()
-    except InvalidToken as error:
-        raise Undecryptable(_("It was encrypted with a key that is no longer in the settings.")) from error
-
-
-def _cipher() -> MultiFernet:
-    return _cipher_of(tuple(settings.ENCRYPTION_KEYS))
+    return encrypt(decrypt(ciphertext))
 
 
 @lru_cache(maxsize=8)
 def _cipher_of(keys: tuple[str, ...]) -> MultiFernet:
-    return MultiFernet([Fernet(_key(text)) for text in keys])
-
-
-def _key(text: str) -> bytes:
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(text.encode())
-    return base64.urlsafe_b64encode(derived)
+    derived = [HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(text.encode()) for text in keys]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])

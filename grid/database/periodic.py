@@ -59,11 +59,8 @@ class PeriodicTask:
 
 
 class TaskRecord(msgspec.Struct, frozen=True):
-    """How a task went since its process, or the term of leadership, began.
-
-    `due_at` is None while it runs, and while it waits until it may run first; `seconds` is what the last run took. `error` and
-    `failing_since` are of the failures in a row, "" and None without any.
-    """
+    """How a task went since its process, or the term of leadership, began. `due_at` is None while it runs, and while it waits until it may
+    run first; `seconds` is what the last run took. `error` and `failing_since` are of the failures in a row, "" and None without any."""
 
     name: str
     interval: float
@@ -86,9 +83,7 @@ class PeriodicRunner:
     """Runs periodic tasks, each in a task of its own, so that one that waits or fails holds up no other, and records how they go."""
 
     def __init__(self, troubles: TroubleLog, *, clock: Callable[[], datetime], rng: random.Random) -> None:
-        self._troubles = troubles
-        self._clock = clock
-        self._rng = rng
+        self._troubles, self._clock, self._rng = troubles, clock, rng
         self._records: dict[str, TaskRecord] = {}
 
     @property
@@ -130,7 +125,12 @@ class PeriodicRunner:
             return max(task.interval if task.retry is None else task.retry, backoff.next())
         backoff.reset()
         seconds = loop.time() - began
-        self._succeeded(task, seconds)
+        failures, now = self._records[task.name].failures_in_a_row, self._clock()
+        self._change(task, succeeded_at=now, seconds=seconds, failures_in_a_row=0, failing_since=None, error="")
+        telemetry.periodic_succeeded(task.name, seconds, now)
+        self._troubles.tell_if_over()
+        if failures:
+            logger.info("periodic task works again task=%s failures=%d", task.name, failures)
         return max(task.interval * self._rng.uniform(0.9, 1.0) if pause is None else pause, task.rest * seconds)
 
     async def _pause(self, task: PeriodicTask, seconds: float) -> None:
@@ -141,14 +141,6 @@ class PeriodicRunner:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await task.woken_by.wait()
-
-    def _succeeded(self, task: PeriodicTask, seconds: float) -> None:
-        failures, now = self._records[task.name].failures_in_a_row, self._clock()
-        self._change(task, succeeded_at=now, seconds=seconds, failures_in_a_row=0, failing_since=None, error="")
-        telemetry.periodic_succeeded(task.name, seconds, now)
-        self._troubles.tell_if_over()
-        if failures:
-            logger.info("periodic task works again task=%s failures=%d", task.name, failures)
 
     def _failed(self, task: PeriodicTask, error: Exception, seconds: float) -> None:
         record, text = self._records[task.name], _text_of(error)
@@ -173,8 +165,7 @@ class PeriodicRunner:
 
 def _text_of(error: Exception) -> str:
     """Return one line about the error. Of an unexpected one only its name: its text may hold a secret, and operators read this line."""
-    trouble = trouble_of(error)
-    if trouble is not None:
+    if (trouble := trouble_of(error)) is not None:
         return trouble.value
     if not isinstance(error, GridError):
         return _("{name}; the log says more", name=type(error).__name__)

@@ -16,8 +16,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """The database for each kind of the controller's work, none of which waits behind another: reconciles; the poll, which admits; and what
-    time makes due (schedules, runs, messages, builds)."""
+    """The database for each kind of the controller's work, none of which waits behind another; polls admit."""
 
     reconciles: Database
     polls: Database

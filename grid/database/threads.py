@@ -21,16 +21,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.conf import settings
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    DatabaseError,
-    IntegrityError,
-    InterfaceError,
-    OperationalError,
-    connections,
-    transaction,
-)
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
 
 from grid.observability import telemetry
 
@@ -85,13 +78,6 @@ def _give_back() -> None:
             connection.close_if_unusable_or_obsolete()
 
 
-def _with_timeout(database: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a PostgreSQL database with its limit for statements; one that DATABASE_URL names goes before ours."""
-    options = database["OPTIONS"]
-    limited = f"-c statement_timeout={settings.STATEMENT_SECONDS * 1000:.0f} {options.get('options', '')}".strip()
-    return {**database, "OPTIONS": {**options, "options": limited}}
-
-
 @contextmanager
 def planned_for_values() -> Iterator[None]:
     """Have PostgreSQL plan every statement of the block for the values that it is asked with. Otherwise one that is prepared gets a plan
@@ -100,7 +86,7 @@ def planned_for_values() -> Iterator[None]:
     if own.vendor != "postgresql":
         yield
         return
-    with transaction.atomic():
+    with atomic():
         with own.cursor() as cursor:
             cursor.execute("SET LOCAL plan_cache_mode = force_custom_plan")
         yield
@@ -127,10 +113,12 @@ class _Executor(ThreadPoolExecutor):
         self._under_way: set[Future[Any]] = set()
 
     def _begin(self) -> None:
-        """Give the thread its connection."""
         own = connections[DEFAULT_DB_ALIAS]
         if own.vendor == "postgresql":
-            own.settings_dict = _with_timeout(own.settings_dict)
+            options = own.settings_dict["OPTIONS"]
+            # A limit for statements that DATABASE_URL names comes after ours, and so goes before it.
+            limit = f"-c statement_timeout={settings.STATEMENT_SECONDS * 1000:.0f} {options.get('options', '')}".strip()
+            own.settings_dict = {**own.settings_dict, "OPTIONS": {**options, "options": limit}}
         self._connections.add(own)
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -156,8 +144,7 @@ class DatabaseThreads:
     """At most `number` threads for one kind of work, started on demand."""
 
     def __init__(self, number: int, name: str) -> None:
-        self.number = number
-        self._name = name
+        self.number, self._name = number, name
         self.executor: _Executor | None = None  # set while the threads are open
 
     def open(self) -> None:
@@ -170,7 +157,6 @@ class DatabaseThreads:
             await asyncio.to_thread(executor.close)
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the work in the first free thread and return its result."""
         if self.executor is None:
             return await sync_to_async(_connected)(work, *args, **kwargs)
         return await sync_to_async(work, thread_sensitive=False, executor=self.executor)(*args, **kwargs)
@@ -203,8 +189,7 @@ class RequestThreads:
     """
 
     def __init__(self, application: Application, *, apart: Collection[str] = ()) -> None:
-        self._application = application
-        self._apart = apart
+        self._application, self._apart = application, apart
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         executor = requests.executor

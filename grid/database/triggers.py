@@ -49,29 +49,27 @@ def take_away(using: str, plan: Any = None, **kwargs: Any) -> None:
     connection = connections[using]
     if not plan or connection.vendor not in LISTED:
         return
-    present = _present(connection)
+    present, is_postgresql = _present(connection), connection.vendor == "postgresql"
     for table, _, operations, _ in _SAID:  # one after the other, so that no two tables are locked at once
-        mine = [name for operation in operations if (name := _name(table, operation)) in present]
-        of_table = f" ON {table}" if connection.vendor == "postgresql" else ""
         with transaction.atomic(using):
-            if connection.vendor == "postgresql":
+            if is_postgresql:
                 _execute(connection, _LOCK_TIMEOUT)
-            for name in mine:
-                _execute(connection, f"DROP TRIGGER {name}{of_table}")
+            for name in [_name(table, operation) for operation in operations]:
+                if name in present:
+                    _execute(connection, f"DROP TRIGGER {name}{f' ON {table}' if is_postgresql else ''}")
     if present:
-        _execute(connection, _say_everything(connection.vendor))
+        _say_everything(connection)
 
 
 def install(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """Create the triggers after migrations, also when none ran but a trigger is missing. A flush, which sends the same signal, has no
-    plan."""
+    """Create the triggers after migrations, or when one is missing. A flush, which sends the same signal, has no plan."""
     connection = connections[using]
     tables = set(connection.introspection.table_names())
     if connection.vendor not in LISTED or not {table for table, *_ in _SAID} <= tables:
         return
     if plan is None:
         if connection.vendor == "postgresql":  # where TRUNCATE fires no row trigger
-            _execute(connection, _say_everything(connection.vendor))
+            _say_everything(connection)
         return
     if names() <= _present(connection) and (connection.vendor != "sqlite" or TABLE in tables):
         return
@@ -80,17 +78,19 @@ def install(using: str, plan: Any = None, **kwargs: Any) -> None:
             for statement in statements:
                 _execute(connection, statement)
     # Writes without triggers were not reported.
-    _execute(connection, _say_everything(connection.vendor))
+    _say_everything(connection)
 
 
-def _say_everything(vendor: str) -> str:
-    if vendor == "postgresql":
-        return f"SELECT pg_notify('{CHANNEL}', '{EVERYTHING}')"
-    return f"INSERT INTO {TABLE} (what) VALUES ('{EVERYTHING}')"
+def _say_everything(connection: BaseDatabaseWrapper) -> None:
+    is_postgresql = connection.vendor == "postgresql"
+    row, notice = (
+        f"INSERT INTO {TABLE} (what) VALUES ('{EVERYTHING}')",
+        f"SELECT pg_notify('{CHANNEL}', '{EVERYTHING}')",
+    )
+    _execute(connection, notice if is_postgresql else row)
 
 
 def names() -> set[str]:
-    """Return the names of all triggers."""
     return {_name(table, operation) for table, _, operations, _ in _SAID for operation in operations}
 
 
@@ -113,22 +113,19 @@ def _statements(vendor: str) -> Iterator[list[str]]:
     """Yield the statements that create the triggers; each list is one transaction."""
     if vendor == "sqlite":
         yield [f"CREATE TABLE IF NOT EXISTS {TABLE} (number INTEGER PRIMARY KEY, what TEXT NOT NULL)"]
+    make = _sqlite if vendor == "sqlite" else _postgresql
     for table, text, operations, columns in _SAID:
-        yield [
-            statement
-            for operation in operations
-            for statement in (_sqlite if vendor == "sqlite" else _postgresql)(table, text, operation, columns)
-        ]
+        yield [statement for each in operations for statement in make(table, text, each, columns)]
 
 
 def _sqlite(table: str, text: str, operation: str, columns: Collection[str]) -> list[str]:
-    name, oldest = _name(table, operation), f"(SELECT max(number) FROM {TABLE}) - {KEPT}"
+    name = _name(table, operation)
     differs = " OR ".join(f"OLD.{column} IS NOT NEW.{column}" for column in columns)
     trigger = f"""
         CREATE TRIGGER {name} AFTER {operation} ON {table} {f"WHEN {differs}" if differs else ""}
         BEGIN
             INSERT INTO {TABLE} (what) {" UNION ".join(f"SELECT {what}" for what in _each(text, operation))};
-            DELETE FROM {TABLE} WHERE number <= {oldest};
+            DELETE FROM {TABLE} WHERE number <= (SELECT max(number) FROM {TABLE}) - {KEPT};
         END"""
     return [f"DROP TRIGGER IF EXISTS {name}", trigger]
 

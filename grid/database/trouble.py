@@ -28,45 +28,34 @@ class DatabaseTrouble(Enum):
 
 # By the beginning of a name: SQLite appends details. SQLITE_ERROR, a wrong statement, is a bug of ours.
 _SQLITE = {
-    "SQLITE_FULL": DatabaseTrouble.FULL,
-    "SQLITE_READONLY": DatabaseTrouble.READ_ONLY,
-    "SQLITE_BUSY": DatabaseTrouble.BUSY,
-    "SQLITE_LOCKED": DatabaseTrouble.BUSY,
-    "SQLITE_IOERR": DatabaseTrouble.AWAY,
-    "SQLITE_CANTOPEN": DatabaseTrouble.AWAY,
-    "SQLITE_CORRUPT": DatabaseTrouble.AWAY,
-    "SQLITE_NOTADB": DatabaseTrouble.AWAY,
+    DatabaseTrouble.FULL: ("SQLITE_FULL",),
+    DatabaseTrouble.READ_ONLY: ("SQLITE_READONLY",),
+    DatabaseTrouble.BUSY: ("SQLITE_BUSY", "SQLITE_LOCKED"),
+    DatabaseTrouble.AWAY: ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_CORRUPT", "SQLITE_NOTADB"),
 }
 # By the beginning of a state, the longer first: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
-    "53100": DatabaseTrouble.FULL,
-    "25006": DatabaseTrouble.READ_ONLY,
-    "55P03": DatabaseTrouble.BUSY,
-    "57014": DatabaseTrouble.BUSY,  # cancelled: it took longer than STATEMENT_SECONDS or the server allows
-    "40": DatabaseTrouble.BUSY,  # a deadlock, or another one's transaction came first
-    "53": DatabaseTrouble.BUSY,
-    "08": DatabaseTrouble.AWAY,
-    "57P": DatabaseTrouble.AWAY,
-    "58": DatabaseTrouble.AWAY,
-    "XX001": DatabaseTrouble.AWAY,
+    DatabaseTrouble.FULL: ("53100",),
+    DatabaseTrouble.READ_ONLY: ("25006",),
+    # 57014 was cancelled: it took longer than STATEMENT_SECONDS or the server allows; 40 is a deadlock, or another transaction came first.
+    DatabaseTrouble.BUSY: ("55P03", "57014", "40", "53"),
+    DatabaseTrouble.AWAY: ("08", "57P", "58", "XX001"),
 }
 
 
 def trouble_of(error: BaseException | None) -> DatabaseTrouble | None:
     """Return the trouble behind the error; None for other errors, such as our own wrong statements."""
-    if error is None:
-        return None
-    return _of_driver(error) or _of_driver(error.__cause__)
+    return None if error is None else _of_driver(error) or _of_driver(error.__cause__)
 
 
 def _of_driver(error: BaseException | None) -> DatabaseTrouble | None:
     if name := getattr(error, "sqlite_errorname", ""):
-        return next((trouble for start, trouble in _SQLITE.items() if name.startswith(start)), None)
+        return next((trouble for trouble, starts in _SQLITE.items() if name.startswith(starts)), None)
     kind = type(error)
     if kind.__module__.partition(".")[0] != "psycopg":
         return None
     if state := getattr(error, "sqlstate", None):
-        return next((trouble for start, trouble in _POSTGRESQL.items() if state.startswith(start)), None)
+        return next((trouble for trouble, starts in _POSTGRESQL.items() if state.startswith(starts)), None)
     # An error without a state is the connection's: never made, lost, or closed by either side.
     is_lost = kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
     return DatabaseTrouble.AWAY if is_lost else None

@@ -7,7 +7,7 @@ something due gets one. Who is served is remembered from look to look, in memory
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
@@ -24,22 +24,6 @@ FIRST_REST, FURTHER_REST = 1.0, 19.0
 LONGEST_REST_SECONDS = 2.0
 
 
-def in_turn(due: Iterable[tuple[P, T]], last_served: Mapping[P, int]) -> Iterator[tuple[P, T]]:
-    """Yield the due items, which come oldest first, with their people in the order in which they are served.
-
-    `last_served` counts up; whoever is not in it comes first. Of those who are equal the one whose oldest item is the oldest does.
-    """
-    waiting: dict[P, deque[T]] = {}
-    for person, item in due:
-        waiting.setdefault(person, deque()).append(item)
-    people = deque(sorted(waiting, key=lambda person: last_served.get(person, 0)))
-    while people:
-        person = people.popleft()
-        yield person, waiting[person].popleft()
-        if waiting[person]:
-            people.append(person)
-
-
 class PersonTurns(Generic[P]):
     """Remembers who was served when; there are as many entries as people."""
 
@@ -48,10 +32,18 @@ class PersonTurns(Generic[P]):
         self._served = itertools.count(1)
 
     def each(self, due: Iterable[tuple[P, T]]) -> Iterator[tuple[P, T]]:
-        """Yield the due items in turn; each that was yielded counts as served."""
-        for person, item in in_turn(due, self._last_served):
+        """Yield the due items, which come oldest first, with their people in the order in which they are served. Each that was yielded
+        counts as served. Of people who are equal, the one whose oldest item is the oldest comes first."""
+        waiting: dict[P, deque[T]] = {}
+        for person, item in due:
+            waiting.setdefault(person, deque()).append(item)
+        people = deque(sorted(waiting, key=lambda person: self._last_served.get(person, 0)))
+        while people:
+            person = people.popleft()
             self._last_served[person] = next(self._served)
-            yield person, item
+            yield person, waiting[person].popleft()
+            if waiting[person]:
+                people.append(person)
 
     async def serve(
         self, due: Iterable[tuple[P, T]], do: Callable[[T], Awaitable[object]], *, at_most: int
@@ -81,14 +73,9 @@ class RateLimit(Generic[P]):
 
     def count(self, person: P, now: datetime) -> int:
         """Return how often `add` was called within the window; a clock that was set back forgets what is in its future."""
-        done = self._done.get(person)
-        if not done:
-            return 0
-        kept = deque(moment for moment in done if now - self._window < moment <= now)
+        kept = deque(moment for moment in self._done.pop(person, ()) if now - self._window < moment <= now)
         if kept:
             self._done[person] = kept
-        else:
-            del self._done[person]
         return len(kept)
 
     def add(self, person: P, now: datetime) -> None:

@@ -59,13 +59,9 @@ def folder_problems(
             sentences.append(_("Nothing can be written to {folder}: {reason}.", folder=name, reason=error.strerror))
             continue
         if free < LEAST_FREE:
-            sentences.append(
-                _(
-                    "The disk of {folder} is full: {free} MiB are free, and {least} MiB are needed. "
-                    "Delete files, or give it a larger disk.",
-                    folder=name,
-                    free=free // 2**20,
-                    least=LEAST_FREE // 2**20,
-                )
+            sentence = _(
+                "The disk of {folder} is full: {free} MiB are free, and {least} MiB are needed. "
+                "Delete files, or give it a larger disk."
             )
+            sentences.append(sentence.format(folder=name, free=free // 2**20, least=LEAST_FREE // 2**20))
     return sentences

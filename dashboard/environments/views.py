@@ -25,8 +25,7 @@ from grid.core.errors import GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeimages import on_nodes
 from grid.environments import revisions as rules
-from grid.environments.jobbuilder import build_repository, build_settings
-from grid.environments.revisionbuilds import NO_BUILDER
+from grid.environments.revisionbuilds import NO_BUILDER, build_repository, build_settings
 from grid.environments.revisions import RevisionUses, uses_of
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User
 from grid.queue.wait_estimate.reading import recent_pace, usual_pull

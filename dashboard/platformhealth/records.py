@@ -15,7 +15,7 @@ from grid.core.wording import plural
 from grid.database import write_probe as writing
 from grid.database.periodic import TaskRecord
 from grid.database.trouble import trouble_of
-from grid.environments.declaredversions import declared_by
+from grid.environments.revisions import declared_by
 from grid.models import Environment, Execution, PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light, Workload
 from grid.platformhealth.versions import VersionLine

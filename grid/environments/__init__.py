@@ -4,4 +4,4 @@ It owns the current revision of an environment, the build Jobs with what their b
 Others import `revisions`; builds and checks are run by the controller.
 """
 
-PUBLIC = ("declaredversions", "jobbuilder", "packagechecks", "packageindex", "revisionbuilds", "revisions")
+PUBLIC = ("packagechecks", "packageindex", "revisionbuilds", "revisions")

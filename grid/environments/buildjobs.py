@@ -180,15 +180,13 @@ def _pod(order: RevisionOrder, settings: BuildSettings) -> dict[str, Any]:
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
         volumes.append({"name": "credentials", "secret": {"secretName": settings.secret, "items": items}})
         mounts.append({"name": "credentials", "mountPath": _CREDENTIALS, "readOnly": True})
+    limits = {"memory": settings.memory}
     container = {
         "name": CONTAINER,
         "image": settings.image or kind.image,
         "command": ["sh", "-ec", kind.script],
         "env": [{"name": name, "value": value} for name, value in {"IMAGE": order.image, **kind.variables}.items()],
-        "resources": {
-            "requests": {"cpu": settings.cores, "memory": settings.memory},
-            "limits": {"memory": settings.memory},
-        },
+        "resources": {"requests": {"cpu": settings.cores, **limits}, "limits": limits},
         # A user namespace is made by newuidmap, which gains a right for it, and by calls that the usual profiles refuse.
         "securityContext": {
             "runAsNonRoot": True,
@@ -201,13 +199,8 @@ def _pod(order: RevisionOrder, settings: BuildSettings) -> dict[str, Any]:
         },
         "volumeMounts": mounts,
     }
-    return {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "containers": [container],
-        "volumes": volumes,
-    }
+    rights = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+    return {"restartPolicy": "Never", **rights, "containers": [container], "volumes": volumes}
 
 
 def progress_of(
@@ -218,13 +211,10 @@ def progress_of(
     conditions = job.get("status", {}).get("conditions") or ()
     ended = {condition["type"]: condition for condition in conditions if condition.get("status") == "True"}
     if "Complete" in ended:
-        match = _DIGEST.search(_terminated(pod)[1])
-        if match is None:
-            sentence = _(
-                "The image was built and pushed, but its pod was gone before its digest was read. Build it again."
-            )
-            return BuildProgress(id, "failed", sentence, log)
-        return BuildProgress(id, "ready", log=log, digest=match[0], image=order.by_digest(match[0]))
+        if (match := _DIGEST.search(_terminated(pod)[1])) is not None:
+            return BuildProgress(id, "ready", log=log, digest=match[0], image=order.by_digest(match[0]))
+        gone = _("The image was built and pushed, but its pod was gone before its digest was read. Build it again.")
+        return BuildProgress(id, "failed", gone, log)
     if "Failed" in ended:
         return BuildProgress(id, "failed", _why_failed(ended["Failed"], pod, log, settings, before), log)
     return BuildProgress(id, "building", _why_waiting(pod, order, settings), log)
@@ -233,10 +223,8 @@ def progress_of(
 def last_error(log: str) -> str:
     """Return what the log ends with that says most: pip's last error, else any, else the last line; without a full stop."""
     lines = [line[:_LONGEST_LINE] for line in reversed(log.split("\n"))]
-    for error_of in (_pip_error, _any_error, str.strip):
-        if error := next(filter(None, map(error_of, lines)), ""):
-            return error.strip().rstrip(".")[:_LONGEST_ERROR]
-    return ""
+    errors = (next(filter(None, map(error_of, lines)), "") for error_of in (_pip_error, _any_error, str.strip))
+    return next(filter(None, errors), "").strip().rstrip(".")[:_LONGEST_ERROR]
 
 
 def _pip_error(line: str) -> str:
@@ -255,11 +243,8 @@ def _why_failed(condition: Mapping[str, Any], pod: Pod | None, log: str, setting
         return f"{_('It was not built within {minutes} minutes.', minutes=BUILD_SECONDS // 60)} {before}".rstrip()
     reason, _unused = _terminated(pod)
     if reason == "OOMKilled":
-        return _(
-            "{builder} ran out of memory, of which it has {memory}: an admin raises GRID_BUILD_MEMORY.",
-            builder=settings.kind.title,
-            memory=settings.memory,
-        )
+        sentence = _("{builder} ran out of memory, of which it has {memory}: an admin raises GRID_BUILD_MEMORY.")
+        return sentence.format(builder=settings.kind.title, memory=settings.memory)
     if pod is not None and pod.status.reason:  # Evicted, say
         return _("Its pod was ended: {reason}. {message}", reason=pod.status.reason, message=pod.status.message).strip()
     if error := last_error(log):
@@ -277,29 +262,19 @@ def _terminated(pod: Pod | None) -> tuple[str, str]:
 
 def _why_waiting(pod: Pod | None, order: RevisionOrder, settings: BuildSettings) -> str:
     """Return what a build that has not begun waits for, as a sentence; "" while it runs."""
-    who = _(
-        "{builder} (Job {job} in {namespace})", builder=settings.kind.title, job=order.job, namespace=settings.namespace
-    )
+    who = _("{builder} (Job {job} in {namespace})")
+    who = who.format(builder=settings.kind.title, job=order.job, namespace=settings.namespace)
     if pod is None:
         return _("{builder} has no pod yet.", builder=who)
     waiting = next((status.state.waiting for status in pod.status.container_statuses if status.state.waiting), None)
     if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
-        return _(
-            "{builder} waits: {reason}. {message}", builder=who, reason=waiting.reason, message=waiting.message
-        ).strip()
-    unplaced = [
-        condition
-        for condition in pod.status.conditions
-        if condition.type == "PodScheduled" and condition.status == "False"
-    ]
-    if unplaced:
-        return _(
-            "{builder} waits for a node with {cores} cores and {memory}. {message}",
-            builder=who,
-            cores=settings.cores,
-            memory=settings.memory,
-            message=unplaced[0].message,
-        ).strip()
+        sentence = _("{builder} waits: {reason}. {message}")
+        return sentence.format(builder=who, reason=waiting.reason, message=waiting.message).strip()
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            sizes, words = {"cores": settings.cores, "memory": settings.memory}, condition.message
+            sentence = _("{builder} waits for a node with {cores} cores and {memory}. {message}")
+            return sentence.format(builder=who, message=words, **sizes).strip()
     if pod.status.phase == "Pending":
         sentence = _("{builder} waits for its image, {image}.")
         if settings.secret:

@@ -6,7 +6,6 @@ The leading controller does it, one revision after another; no page waits for it
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import msgspec
 from django.db.models import F, Q
@@ -31,15 +30,8 @@ UNEXPECTED = _("Checking them failed unexpectedly; the controller's log says how
 NOTHING_KNOWN = _("Neither its log nor its requirements say which releases it has.")
 
 
-class DueCheck(NamedTuple):
-    """A revision whose packages are to be checked."""
-
-    revision: int
-    packages: tuple[Package, ...]
-
-
-def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> DueCheck | None:
-    """Return the built revision that has waited longest for its check, of the person who is next by `turns`; None when none is due."""
+def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> tuple[int, tuple[Package, ...]] | None:
+    """Return the built revision that has waited longest for its check, of the person who is next by `turns`, and its packages."""
     due = Q(packages_asked_at=None) | Q(packages_asked_at__lte=now - AGAIN)
     due |= ~Q(packages_unchecked="") & Q(packages_asked_at__lte=now - RETRY)
     built = EnvironmentRevision.objects.filter(due, base__isnull=False, state__in=CAN_RUN)
@@ -49,7 +41,7 @@ def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> DueCheck |
     if served is None:
         return None
     revision = served[1]
-    return DueCheck(revision.pk, tuple(packages_of(revision.requirements.splitlines(), revision.log)))
+    return revision.pk, tuple(packages_of(revision.requirements.splitlines(), revision.log))
 
 
 def record_report(revision: int, report: PackageReport) -> None:
@@ -67,35 +59,33 @@ class PackageChecks:
     def __init__(
         self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, index: PackageIndex
     ) -> None:
-        self._database = database
-        self._clock = clock
-        self._troubles = troubles
-        self._index = index
+        self._database, self._clock = database, clock
+        self._troubles, self._index = troubles, index
         self._turns = PersonTurns[str]()
 
     def periodic(self) -> PeriodicTask:
         return PeriodicTask("package checks", LOOK_SECONDS, self.run_once)
 
     async def run_once(self) -> float | None:
-        """Check one revision, if one is due; return how long to pause."""
         now = self._clock()
         due = await self._database(next_due, now, self._turns)
         if due is None:
             return None
+        revision, packages = due
         try:
-            if not due.packages:
-                await self._database(record_unchecked, due.revision, NOTHING_KNOWN, now)
+            if not packages:
+                await self._database(record_unchecked, revision, NOTHING_KNOWN, now)
                 return PAUSE_SECONDS
-            report = await self._index.report(due.packages, now)
-            await self._database(record_report, due.revision, report)
+            report = await self._index.report(packages, now)
+            await self._database(record_report, revision, report)
         except NotChecked as why:
             logger.info("packages of a revision not checked reason=%s", why)
-            await self._database(record_unchecked, due.revision, str(why), now)
+            await self._database(record_unchecked, revision, str(why), now)
             return AWAY_SECONDS
         except Exception as error:
             if self._troubles.handles(error):
                 raise
             # Noted, or it would stay the one that has waited longest, and no other would ever be checked.
-            logger.exception("packages of a revision not checked revision=%s", due.revision)
-            await self._database(record_unchecked, due.revision, UNEXPECTED, now)
+            logger.exception("packages of a revision not checked revision=%s", revision)
+            await self._database(record_unchecked, revision, UNEXPECTED, now)
         return PAUSE_SECONDS

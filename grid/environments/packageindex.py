@@ -1,11 +1,12 @@
 """What a package index knows of packages: vulnerable releases and yanked ones, from the JSON API that PyPI serves and mirrors copy.
 
-https://docs.pypi.org/api/json/ describes it. An answer is data of somebody else: it is bounded, loses its control characters, and of its
-links only http ones are kept.
+https://docs.pypi.org/api/json/ describes it. Where it is not served, the simple index in JSON (PEP 691, PEP 592) tells what is yanked. An
+answer is data of somebody else: it is bounded, loses its control characters, and of its links only http ones are kept.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TypeAlias
@@ -14,13 +15,13 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
 from yarl import URL
 
 from grid.clusters.frameworks.base import UNREADABLE
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.environments.simpleindex import ACCEPT, why_yanked
 
 SECONDS = 10.0  # for each package
 MOST_PACKAGES = 400
@@ -32,6 +33,7 @@ _INSTALLED = RepeatedExpression(r"Successfully installed (.+)")
 _NAMED = Expression(r"([A-Za-z0-9][A-Za-z0-9._-]*)-([0-9v][A-Za-z0-9.!+_]*)")
 _ID = Expression(r"[A-Za-z0-9._:-]{1,60}")
 _VERSION = Expression(r"[A-Za-z0-9.!+_-]{1,40}")
+_ACCEPT = "application/vnd.pypi.simple.v1+json"
 _OSV = "https://osv.dev/vulnerability/"
 
 
@@ -97,6 +99,31 @@ class _Release(msgspec.Struct):
     urls: list[_File] | None = None
 
 
+class _SimpleFile(msgspec.Struct):
+    filename: str
+    yanked: bool | str = False
+
+
+class _Project(msgspec.Struct):
+    files: list[_SimpleFile]
+
+
+def why_yanked(page: bytes, version: str) -> str | bool | None:
+    """Return why the release is yanked, "" without a reason, None when it is not, False when the page has none. Raise ValueError."""
+    files = []
+    for file in msgspec.json.decode(page, type=_Project).files:
+        is_wheel = file.filename.endswith(".whl")
+        with suppress(ValueError):  # no name of a release, or no version
+            release = parse_wheel_filename(file.filename)[1] if is_wheel else parse_sdist_filename(file.filename)[1]
+            if release == Version(version):
+                files.append(file)
+    if not files:
+        return False
+    if not all(file.yanked is not False for file in files):
+        return None
+    return next((file.yanked for file in files if isinstance(file.yanked, str)), "")
+
+
 def packages_of(requirements: Iterable[str], log: str) -> Sequence[Package]:
     """Return what was installed: as pip's log says, with what the requirements needed; without such a line, what they name exactly."""
     packages = {
@@ -108,9 +135,7 @@ def packages_of(requirements: Iterable[str], log: str) -> Sequence[Package]:
     if not packages:
         for requirement in map(Requirement, requirements):
             exact = [
-                specifier.version
-                for specifier in requirement.specifier
-                if specifier.operator == "==" and "*" not in specifier.version
+                each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version
             ]
             if len(exact) == 1:
                 packages.add(Package(canonicalize_name(requirement.name), exact[0]))
@@ -156,8 +181,7 @@ class PackageIndex:
         return self._url.host or ""
 
     async def report(self, packages: Sequence[Package], now: datetime) -> PackageReport:
-        """Return what the index says of all of them; without the JSON API, what its simple index says. Raise NotChecked when it cannot
-        be reached, or answers with an error for each."""
+        """Return what the index says of all of them, its simple index where it has no JSON API. Raise NotChecked without any answer."""
         async with aiohttp.ClientSession(trust_env=True, headers={"User-Agent": "compute-grid"}) as session:
             answers = await _of_each(packages, partial(self._known, session))
             only_yanked = bool(packages) and all(map(_is_unknown, answers))
@@ -176,19 +200,17 @@ class PackageIndex:
         return False if page is None else mark_of(package, page)
 
     async def _yanked(self, session: aiohttp.ClientSession, package: Package) -> Answer:
-        page = await self._get(session, self._url / "simple" / package.name / "", accept=ACCEPT)
+        page = await self._get(session, self._url / "simple" / package.name / "", accept=_ACCEPT)
         if page is None:
             return False
         try:
             why = await asyncio.to_thread(why_yanked, page, package.version)
         except (ValueError, *UNREADABLE) as error:
-            raise NoAnswer(
-                _("{host} answered something that is no page of a package index in JSON.", host=self.host)
-            ) from error
+            sentence = _("{host} answered something that is no page of a package index in JSON.", host=self.host)
+            raise NoAnswer(sentence) from error
         return PackageMark(package, why_yanked=_reason(why)) if isinstance(why, str) else why
 
     async def _get(self, session: aiohttp.ClientSession, address: URL, *, accept: str = "*/*") -> bytes | None:
-        """Return the body; None when there is no such page."""
         try:
             async with (
                 asyncio.timeout(self._seconds),
@@ -202,18 +224,15 @@ class PackageIndex:
                 while more := await answer.content.read(_LARGEST):
                     body += more
                     if len(body) > _LARGEST:
-                        raise NoAnswer(
-                            _("{host} answered with more than {largest} MiB.", host=self.host, largest=_LARGEST >> 20)
-                        )
+                        sentence = _("{host} answered with more than {largest} MiB.")
+                        raise NoAnswer(sentence.format(host=self.host, largest=_LARGEST >> 20))
                 return body
         except TimeoutError:
-            raise NotChecked(
-                _("{host} did not answer within {seconds:.0f} seconds.", host=self.host, seconds=self._seconds)
-            ) from None
+            sentence = _("{host} did not answer within {seconds:.0f} seconds.")
+            raise NotChecked(sentence.format(host=self.host, seconds=self._seconds)) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NotChecked(
-                _("{host} cannot be reached ({error}).", host=self.host, error=type(error).__name__)
-            ) from error
+            sentence = _("{host} cannot be reached ({error}).", host=self.host, error=type(error).__name__)
+            raise NotChecked(sentence) from error
 
 
 def _is_unknown(answer: Answer) -> bool:

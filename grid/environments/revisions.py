@@ -1,4 +1,4 @@
-"""Revisions of environments: which is the current one, and making and deprecating them.
+"""Revisions of environments: which is the current one, making and deprecating them, and which versions they declare.
 
 Each change is one transaction that locks the environment, so two at the same moment get two numbers, and the environment's image is that of
 its current revision whenever somebody launches.
@@ -6,7 +6,7 @@ its current revision whenever somebody launches.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,19 +16,22 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from grid.audit import entries as audit
+from grid.clusters.frameworkversions import Declared, declared, pair_sentences
 from grid.configuration import BUILDS_PER_PERSON, value_of
 from grid.core.errors import Problem, Rejected
 from grid.core.regexes import Expression
 from grid.core.requirementlines import BUILT_HERE, parse_requirements
 from grid.core.translation import gettext as _
+from grid.environments.packageindex import packages_of
 from grid.executions.spec import EnvironmentSpec, environment_spec
 from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, User, Workspace
 
 State = EnvironmentRevision.State
 CAN_RUN = (State.READY, State.DEPRECATED)
 LONGEST_TEXT = 20_000
+_DEEPEST = 10  # revisions on top of one another; a longer chain is read as far as that
 MOST_BUILDS = 3  # attempts of a cluster that ends before it has built it
-_IMAGE = Expression(r"[!-~]{1,255}")
+IMAGE_NAME = Expression(r"[!-~]{1,255}")
 _CUT_SHORT = _(
     "The cluster ended {times} times while it was building this; it may lack memory or room on the disk. "
     "Look at the cluster's log, then make the revision again.",
@@ -75,11 +78,11 @@ def image_name(
 def make_image(environment_id: str, image: str, *, note: str, by: str, now: datetime) -> EnvironmentRevision:
     """Make an image of a registry the environment's current revision. Raise Rejected."""
     image = image.strip()
-    if not _IMAGE.fullmatch(image):
-        sentence = _(
+    if not IMAGE_NAME.fullmatch(image):
+        words = _(
             "Give the image as a name with its tag or digest, without blanks, such as registry.example.com/lab:4."
         )
-        raise Rejected([Problem("image", sentence, "image")])
+        raise Rejected([Problem("image", words, "image")])
     with transaction.atomic():
         environment = _locked(environment_id)
         made = _make(environment, by=by, now=now, note=note, image=image, state=State.READY, ready_at=now)
@@ -100,11 +103,9 @@ def make_built(
         environment = _locked(environment_id)
         below = environment.revisions.filter(number=base, state=State.READY).first()
         if below is None:
-            raise Rejected(
-                [Problem("base", _("Choose a revision that is ready; this one is not, or no longer."), "base")]
-            )
-        number = _next_number(environment)
-        name = image_name(environment_id, number, below.image, requirements, repository)
+            sentence = _("Choose a revision that is ready; this one is not, or no longer.")
+            raise Rejected([Problem("base", sentence, "base")])
+        name = image_name(environment_id, _next_number(environment), below.image, requirements, repository)
         about: dict[str, Any] = {"image": name, "base": below, "requirements": "\n".join(requirements)}
         return _make(environment, by=by, now=now, note=note, state=State.BUILDING, **about)
 
@@ -132,13 +133,11 @@ def to_build() -> list[EnvironmentRevision]:
     most = value_of(BUILDS_PER_PERSON)
     known = list(building.order_by("pk").values_list("pk", "made_by", "build"))
     begun = Counter(person for _, person, build in known if build)
-    chosen, waiting = [], []
+    chosen, waiting = list[int](), list[int]()
     for pk, person, build in known:
-        if build or begun[person] < most:
-            begun[person] += not build
-            chosen.append(pk)
-        else:
-            waiting.append(pk)
+        may_build = bool(build) or begun[person] < most
+        begun[person] += may_build and not build
+        (chosen if may_build else waiting).append(pk)
     if waiting:
         why = _("It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.")
         _say(building.filter(pk__in=waiting), why.format(most=most))
@@ -146,8 +145,7 @@ def to_build() -> list[EnvironmentRevision]:
 
 
 def record_progress(revision_id: int, progress: BuildProgress, *, now: datetime) -> None:
-    """Store what the builder says of a revision; a finished one becomes the current one, which the environment's history says with who
-    asked for it. Later news of it is ignored."""
+    """Store what the builder says of a revision, unless that has ended. One that is ready becomes current, as the history says."""
     with transaction.atomic():
         building = EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING)
         environment_id = building.values_list("environment", flat=True).first()
@@ -181,7 +179,6 @@ def _note(revision: EnvironmentRevision, progress: BuildProgress, now: datetime)
 
 
 def record_waiting(revision_id: int, why: str) -> None:
-    """Store why nothing is known of a build at present."""
     _say(EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING), why)
 
 
@@ -191,7 +188,6 @@ def _say(revisions: QuerySet[EnvironmentRevision], why: str) -> None:
 
 
 def uses_of(environment_id: str) -> dict[int, RevisionUses]:
-    """Return who uses each revision of an environment, by its number."""
     executions = Execution.objects.unsettled().filter(
         environment=environment_id, ended_at=None, spec__has_key="environment"
     )
@@ -254,3 +250,43 @@ def _locked(environment_id: str) -> Environment:
     if environment is None:
         raise Rejected([Problem("", _("This environment no longer exists."), "gone")])
     return environment
+
+
+def declared_by(environments: Sequence[Environment]) -> list[Declared]:
+    """Return what each declares, in their order, with a query for each level of revisions."""
+    chains = _chains({each.pk: each.current_revision for each in environments if each.current_revision})
+    return [_declared(environment, chains.get(environment.pk, [])) for environment in environments]
+
+
+def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
+    """Return a warning about launching both together, as sentences; "" when nothing speaks against it."""
+    client, server = declared_by([workspace, cluster])
+    return " ".join(pair_sentences(client, server, framework))
+
+
+def _declared(environment: Environment, chain: Sequence[EnvironmentRevision]) -> Declared:
+    packages: dict[str, str] = {}
+    for revision in reversed(chain):  # what is installed last is what is there
+        # With a marker (";") it may not be installed.
+        lines = [line for line in revision.requirements.splitlines() if ";" not in line]
+        packages |= {package.name: package.version for package in packages_of(lines, "")}
+    # The name of a built image is ours, and says nothing of what is in it.
+    images = [revision.image for revision in chain if revision.base_id is None] if chain else [environment.image]
+    return declared(
+        environment.name, environment.frameworks, images=images, variables=environment.variables, packages=packages
+    )
+
+
+def _chains(numbers: Mapping[str, int]) -> dict[str, list[EnvironmentRevision]]:
+    """Return each environment's current revision and those below it, from the top."""
+    stored = EnvironmentRevision.objects.only("environment", "number", "image", "requirements", "base")
+    current = stored.filter(environment__in=numbers, number__in=set(numbers.values()))
+    chains = {each.environment_id: [each] for each in current if each.number == numbers[each.environment_id]}
+    for _level in range(_DEEPEST):
+        below = stored.in_bulk([chain[-1].base_id for chain in chains.values() if chain[-1].base_id is not None])
+        if not below:
+            break
+        for chain in chains.values():
+            if (base := chain[-1].base_id) in below:
+                chain.append(below[base])
+    return chains

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grid.environments.buildjobs import BuildSettings
-from grid.environments.jobbuilder import JobBuilder
+from grid.environments.revisionbuilds import JobBuilder
 from grid.environments.revisions import BuildProgress
 from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi

@@ -19,7 +19,7 @@ from grid.environments.buildjobs import (
     job_manifest,
     progress_of,
 )
-from grid.environments.jobbuilder import JobBuilder
+from grid.environments.revisionbuilds import JobBuilder
 from grid.environments.revisions import BuildProgress
 from grid.kube.objects import Pod
 from grid.kube.resources import CONFIG_MAPS, JOBS, NAMESPACES, PODS

@@ -23,9 +23,9 @@ from grid.environments.packageindex import (
     PackageReport,
     mark_of,
     packages_of,
+    why_yanked,
 )
 from grid.environments.revisions import BuildProgress
-from grid.environments.simpleindex import why_yanked
 from grid.models import Environment, EnvironmentRevision
 from tests.support.http_server import serving
 from tests.support.shop import NOW

@@ -35,8 +35,7 @@ from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
-from grid.environments.declaredversions import version_mismatch
-from grid.environments.revisions import other_revision
+from grid.environments.revisions import other_revision, version_mismatch
 from grid.models import AuditEntry, Execution, Workspace
 from grid.runtime import get_runtime
 from grid.workspaces import workspaces as rules

@@ -210,7 +210,7 @@ def _pods(plan: PopulationPlan, execution: Any, now: str) -> "Iterator[RawObject
 def filled(size: int) -> "tuple[Runtime, dict[str, RawObject]]":
     """A runtime with all pods, nodes, rows and measurements; and one pod of each execution as it was sent."""
     from grid.kube.objects import Node, Pod
-    from grid.management.simulated import record_simulated
+    from grid.management.commands.record_simulated import record_simulated
     from grid.metrics.usage import Measured, Usage
     from grid.models.dataplane import LOCAL
     from grid.runtime import new_runtime

@@ -5,7 +5,7 @@ so that a start that is killed half-way loses none.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,171 +31,79 @@ _ACCOUNTS = (
     ("scientist", "launches workspaces"),
     ("colleague", "shares a project with scientist"),
 )
-_TIERS: Sequence[dict[str, Any]] = (
-    {
-        "id": "tiny",
-        "name": "Tiny",
-        "description": "A quarter of a core: heads and workers of small clusters.",
-        "node_pool": "default",
-        "cores": "250m",
-        "memory": "1Gi",
-        "cost_per_hour": "0.02",
-    },
-    {
-        "id": "small",
-        "name": "Small",
-        "description": "Notebooks and light analysis.",
-        "node_pool": "default",
-        "cores": "1",
-        "memory": "4Gi",
-        "cost_per_hour": "0.05",
-        "is_default": True,
-    },
-    {
-        "id": "medium",
-        "name": "Medium",
-        "description": "Feature engineering and model training on CPUs.",
-        "node_pool": "default",
-        "cores": "3500m",
-        "memory": "14Gi",
-        "cost_per_hour": "0.19",
-    },
-    {
-        "id": "large",
-        "name": "Large",
-        "description": "A whole machine: 7 cores, shared memory for data loaders.",
-        "node_pool": "default",
-        "cores": "7",
-        "memory": "28Gi",
-        "shared_memory": "4Gi",
-        "cost_per_hour": "0.38",
-        "maximum_simultaneous": 4,
-    },
-    {
-        "id": "gpu",
-        "name": "GPU",
-        "description": "One GPU; its machine is started when you need it.",
-        "node_pool": "default-gpu",
-        "cores": "3",
-        "memory": "12Gi",
-        "gpus": 1,
-        "shared_memory": "2Gi",
-        "cost_per_hour": "0.53",
-    },
-)
+_RUNS = "Runs main.py in the project's folder, once"
 JUPYTERLAB_COMMAND = [
     # Without packages of the user's own (-s) and modules in the folder where it starts (-P): neither can break the server.
-    "python",
-    "-sP",
-    "-m",
-    "jupyterlab",
-    "--no-browser",
-    "--allow-root",
+    *("python", "-sP", "-m", "jupyterlab", "--no-browser", "--allow-root"),
     # On its Unix socket, or without nginx in front on its address.
-    "--ServerApp.sock={socket}",
-    "--ip={host}",
-    "--port={port}",
+    *("--ServerApp.sock={socket}", "--ip={host}", "--port={port}"),
     # On this machine other people's programs reach kernels' ports.
     "--KernelManager.transport_encryption=auto",
-    "--ServerApp.base_url={base_url}",
-    "--ServerApp.root_dir={project}",
-    "--ServerApp.allow_remote_access=True",
-    "--ServerApp.trust_xheaders=True",
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    "--LabApp.news_url=None",
+    *("--ServerApp.base_url={base_url}", "--ServerApp.root_dir={project}"),
+    *("--ServerApp.allow_remote_access=True", "--ServerApp.trust_xheaders=True"),
+    *("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"),
 ]
-
-
 CODE_SERVER_COMMAND = [
-    "code-server",
-    "--socket={socket}",
-    "--bind-addr={host}:{port}",
-    # Only the proxy reaches it, and asks who it is.
-    "--auth=none",
-    "--disable-telemetry",
-    "--disable-update-check",
-    "--disable-getting-started-override",
-    "--disable-proxy",
-    "--ignore-last-opened",
-    "{project}",
+    *("code-server", "--socket={socket}", "--bind-addr={host}:{port}"),
+    "--auth=none",  # only the proxy reaches it, and asks who it is
+    *("--disable-telemetry", "--disable-update-check", "--disable-getting-started-override", "--disable-proxy"),
+    *("--ignore-last-opened", "{project}"),
 ]
+_SCRIPT_COMMAND = ["python", "main.py"]
 
 
-def _environments_of(framework: str, name: str, version: str, joining: str) -> Sequence[dict[str, Any]]:
-    """Return a notebook, a script and a cluster that share one image of a framework, so that their versions are the same."""
-    short = version.rpartition(".")[0]
-    common = {"image": f"compute-grid/{framework}:{short}", "frameworks": {framework: version}}
-    return (
-        {
-            **common,
-            "id": f"{framework}-notebook",
-            "name": f"{name} notebook",
-            "description": f"JupyterLab 4 with {name} {short} and pandas; {joining}.",
-            "kind": "workspace",
-            "port": 8888,
-            "command": JUPYTERLAB_COMMAND,
-        },
-        {
-            **common,
-            "id": f"{framework}-script",
-            "name": f"{name} script",
-            "description": f"Runs main.py in the project's folder, once, with {name} {short}; {joining}.",
-            "kind": "job",
-            "command": ["python", "main.py"],
-        },
-        {
-            **common,
-            "id": f"{framework}-cluster",
-            "name": f"{name} cluster",
-            "description": f"A {name} {short} head and workers with Python 3 and pandas.",
-            "kind": "cluster",
-        },
-    )
+def _tiers() -> Iterator[HardwareTier]:
+    def tier(id: str, name: str, cores: str, memory: str, cost: str, description: str, **values: Any) -> HardwareTier:
+        sizes = {"cores": cores, "memory": memory, "cost_per_hour": cost, "node_pool": "default"}
+        return HardwareTier(id=id, name=name, description=description, **{**sizes, **values})
+
+    yield tier("tiny", "Tiny", "250m", "1Gi", "0.02", "A quarter of a core: heads and workers of small clusters.")
+    yield tier("small", "Small", "1", "4Gi", "0.05", "Notebooks and light analysis.", is_default=True)
+    yield tier("medium", "Medium", "3500m", "14Gi", "0.19", "Feature engineering and model training on CPUs.")
+    whole = "A whole machine: 7 cores, shared memory for data loaders."
+    yield tier("large", "Large", "7", "28Gi", "0.38", whole, shared_memory="4Gi", maximum_simultaneous=4)
+    gpu = "One GPU; its machine is started when you need it."
+    yield tier("gpu", "GPU", "3", "12Gi", "0.53", gpu, node_pool="default-gpu", gpus=1, shared_memory="2Gi")
 
 
-_ENVIRONMENTS: Sequence[dict[str, Any]] = (
-    {
-        "id": "jupyterlab",
-        "name": "JupyterLab",
-        "description": "JupyterLab 4 with Python 3.",
-        "kind": "workspace",
-        "image": "compute-grid/jupyterlab:4.6",
-        "port": 8888,
-        "command": JUPYTERLAB_COMMAND,
-    },
-    {
-        "id": "datascience",
-        "name": "Data science notebook",
-        "description": "JupyterLab 4 with pandas, scikit-learn and matplotlib.",
-        "kind": "workspace",
-        "image": "compute-grid/datascience:1",
-        "port": 8888,
-        "command": JUPYTERLAB_COMMAND,
-    },
-    {
-        "id": "vscode",
-        "name": "VS Code",
-        "description": "VS Code in the browser (code-server) with Python 3 and a terminal.",
-        "kind": "workspace",
-        "image": "compute-grid/code-server:4.100",
-        "port": 8080,
-        "command": CODE_SERVER_COMMAND,
-        # It would take a login shell's PATH for its terminals, and with it the distribution's Python.
-        "variables": {"VSCODE_CLI": "1"},
-        "allows_service_workers": True,
-    },
-    *_environments_of("dask", "Dask", "2026.8.0", "Client() joins the attached Dask cluster"),
-    *_environments_of("ray", "Ray", "2.60.0", "ray.init() joins the attached Ray cluster"),
-    *_environments_of("spark", "Spark", "4.3.0", "its sessions run on the attached Spark cluster"),
-    {
-        "id": "python-script",
-        "name": "Python script",
-        "description": "Runs main.py in the project's folder, once.",
-        "kind": "job",
-        "image": "compute-grid/datascience:1",
-        "command": ["python", "main.py"],
-    },
-)
+def _environments() -> Iterator[Environment]:
+    def make(id: str, name: str, description: str, kind: str, image: str, **values: Any) -> Environment:
+        return Environment(
+            id=id, name=name, description=description, kind=kind, image=f"compute-grid/{image}", **values
+        )
+
+    lab = {"port": 8888, "command": JUPYTERLAB_COMMAND}
+    yield make("jupyterlab", "JupyterLab", "JupyterLab 4 with Python 3.", "workspace", "jupyterlab:4.6", **lab)
+    packages = "JupyterLab 4 with pandas, scikit-learn and matplotlib."
+    yield make("datascience", "Data science notebook", packages, "workspace", "datascience:1", **lab)
+    # With the variable, or it would take a login shell's PATH for its terminals, and with it the distribution's Python.
+    variables = {"VSCODE_CLI": "1"}
+    code = {"port": 8080, "command": CODE_SERVER_COMMAND, "allows_service_workers": True, "variables": variables}
+    terminal = "VS Code in the browser (code-server) with Python 3 and a terminal."
+    yield make("vscode", "VS Code", terminal, "workspace", "code-server:4.100", **code)
+    # A notebook, a script and a cluster share one image of a framework, so that their versions are the same.
+    for framework, title, version, joining in (
+        ("dask", "Dask", "2026.8.0", "Client() joins the attached Dask cluster"),
+        ("ray", "Ray", "2.60.0", "ray.init() joins the attached Ray cluster"),
+        ("spark", "Spark", "4.3.0", "its sessions run on the attached Spark cluster"),
+    ):
+        short = version.rpartition(".")[0]
+        image, both = f"{framework}:{short}", f"{title} {short}"
+        for kind, noun, description, values in (
+            ("workspace", "notebook", f"JupyterLab 4 with {both} and pandas; {joining}.", lab),
+            ("job", "script", f"{_RUNS}, with {both}; {joining}.", {"command": _SCRIPT_COMMAND}),
+            ("cluster", "cluster", f"A {both} head and workers with Python 3 and pandas.", {}),
+        ):
+            yield make(
+                f"{framework}-{noun}",
+                f"{title} {noun}",
+                description,
+                kind,
+                image,
+                frameworks={framework: version},
+                **values,
+            )
+    yield make("python-script", "Python script", f"{_RUNS}.", "job", "datascience:1", command=_SCRIPT_COMMAND)
 
 
 def new_accounts() -> list[DemoAccount]:
@@ -207,8 +115,11 @@ def new_accounts() -> list[DemoAccount]:
 
 @transaction.atomic
 def create_demo_data(accounts: Sequence[DemoAccount]) -> None:
-    """Create all demo data in one transaction."""
-    users = {account.username: _create_user(account) for account in accounts}
+    users = {}
+    for account in accounts:
+        make = User.objects.create_superuser if account.username == "admin" else User.objects.create_user
+        user = users[account.username] = make(username=account.username, password=account.password)
+        user.groups.add(Group.objects.get_or_create(name=DEMO_GROUP)[0])
     users["operator"].groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
     churn = Project.objects.start(
         id="churn", name="Customer churn", description="Who leaves, and why.", owner=users["scientist"]
@@ -217,14 +128,5 @@ def create_demo_data(accounts: Sequence[DemoAccount]) -> None:
     Project.objects.start(
         id="vision", name="Product photos", description="Labels for product photos.", owner=users["colleague"]
     )
-    for tier in _TIERS:
-        HardwareTier.objects.create(**tier)
-    for environment in _ENVIRONMENTS:
-        Environment.objects.create(**environment)
-
-
-def _create_user(account: DemoAccount) -> User:
-    make = User.objects.create_superuser if account.username == "admin" else User.objects.create_user
-    user = make(username=account.username, password=account.password)
-    user.groups.add(Group.objects.get_or_create(name=DEMO_GROUP)[0])
-    return user
+    for row in (*_tiers(), *_environments()):
+        row.save(force_insert=True)

@@ -3,6 +3,9 @@
 Each program is a process group of its own, so that Ctrl-C reaches only the supervisor, which then stops them in reverse order. If the
 supervisor itself is killed, the kernel ends its children (Linux); elsewhere, and for whatever is left, the next start finds them by process
 id and creation time in the register file.
+
+A program's output goes to files of bounded size, NAME.log and NAME.log.1 to .3. It prints into a pipe, because a file that it holds open
+itself cannot be rotated without losing lines.
 """
 
 import contextlib
@@ -15,21 +18,63 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import msgspec
 import psutil
 
-from grid.management.logfile import LogFile
-
 logger = logging.getLogger(__name__)
 
-_PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.05
 _RESTART_DELAYS = (0.5, 1.0, 2.0, 5.0)
 _CALM_SECONDS = 60.0  # a program that ran this long before it ended starts again without delay
 _CLOCK_SECONDS = 2.0
+_LOG_BYTES, _OLDER_LOGS = 5 * 2**20, 3
+_LONGEST_LINE = 64 * 1024
+_DRAIN_SECONDS = 2.0  # for the rest of a log: a process that the program left behind may hold the pipe
+
+
+class _Lines(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
+        """Ignore the error: a full disk loses lines, but must not block or end the program that prints them."""
+
+
+class LogFile:
+    """Copies what is printed into `input` to the file until every writer has closed it; then `close` returns."""
+
+    def __init__(self, path: Path, *, file_bytes: int = _LOG_BYTES, older_files: int = _OLDER_LOGS) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Opened with the first line, where a full disk is no error.
+        self._lines = _Lines(path, maxBytes=file_bytes, backupCount=older_files, encoding="utf-8", delay=True)
+        self._output, self.input = os.pipe()
+        self._thread = threading.Thread(target=self._copy, name=f"log {path.name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the programs together and wait until all but the optional ones are ready. Raise StartFailed with the last line printed."""
+        os.close(self.input)
+        self._thread.start()
+
+    def close(self, *, within: float = _DRAIN_SECONDS) -> None:
+        self._thread.join(within)
+
+    def _copy(self) -> None:
+        rest = b""
+        with os.fdopen(self._output, "rb", buffering=0) as output:
+            while data := output.read(_LONGEST_LINE):
+                *lines, rest = (rest + data).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    lines, rest = [*lines, rest], b""
+                for line in lines:
+                    self._write(line)
+        if rest:
+            self._write(rest)
+        with contextlib.suppress(OSError):
+            self._lines.close()
+
+    def _write(self, line: bytes) -> None:
+        self._lines.handle(logging.makeLogRecord({"msg": line.decode(errors="replace")}))
 
 
 class StartFailed(Exception):
@@ -57,7 +102,7 @@ class _Child:
     process: subprocess.Popen[bytes]
     log: LogFile
     started_at: float
-    failures: int = field(default=0)
+    failures: int = 0
 
 
 class _Entry(msgspec.Struct):
@@ -89,13 +134,12 @@ class Supervisor:
         waiting = []
         for program in programs:
             try:
-                child = self._spawn(program)
+                waiting.append(self._spawn(program))
             except OSError as error:
                 if not program.is_optional:
                     raise
                 logger.warning("%s cannot be started, everything else goes on: %s", program.name, error.strerror)
-            else:
-                waiting += [] if program.is_optional else [child]
+        waiting = [child for child in waiting if not child.program.is_optional]
         while waiting := [child for child in waiting if not child.program.is_ready()]:
             # The others may wait for a program that has ended.
             for child in self._children.values():
@@ -103,12 +147,10 @@ class Supervisor:
                     child.log.close()
                     raise StartFailed(f"The {child.program.name} ended while starting: {_last_line(child.program.log)}")
             for child in waiting:
-                program = child.program
-                if time.monotonic() > child.started_at + program.start_seconds:
-                    raise StartFailed(
-                        f"The {program.name} was not ready after {program.start_seconds:.0f} s; {program.log} ends with: "
-                        f"{_last_line(program.log)}"
-                    )
+                name, seconds, log = child.program.name, child.program.start_seconds, child.program.log
+                if time.monotonic() > child.started_at + seconds:
+                    late = f"The {name} was not ready after {seconds:.0f} s; {log} ends with: {_last_line(log)}"
+                    raise StartFailed(late)
             if self._stop.wait(_POLL_SECONDS):
                 return
 
@@ -123,7 +165,15 @@ class Supervisor:
         """End all children, the last started first; calling it again does nothing."""
         self._stop.set()
         for child in reversed(list(self._children.values())):
-            _end(child.process, child.program.stop_seconds)
+            process = child.process
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(child.program.stop_seconds)
+                except subprocess.TimeoutExpired:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
             child.log.close()
         self._children.clear()
         self._register.unlink(missing_ok=True)
@@ -135,14 +185,11 @@ class Supervisor:
             self._give_up(child)
             return
         delay = 0.0 if failures == 0 else _RESTART_DELAYS[min(failures, len(_RESTART_DELAYS)) - 1]
-        logger.warning(
+        words, code = (
             "%s ended with code %s after %.1f s; starting it again in %.1f s; its log: %s",
-            child.program.name,
             child.process.returncode,
-            ran,
-            delay,
-            child.program.log,
         )
+        logger.warning(words, child.program.name, code, ran, delay, child.program.log)
         if self._stop.wait(delay):
             return
         try:
@@ -156,12 +203,8 @@ class Supervisor:
         child.log.close()
         del self._children[child.program.name]
         self._write_register()
-        logger.warning(
-            "%s keeps ending and is not started again; everything else goes on without it; its log %s ends with: %s",
-            child.program.name,
-            child.program.log,
-            _last_line(child.program.log),
-        )
+        words = "%s keeps ending and is not started again; everything else goes on without it; its log %s ends with: %s"
+        logger.warning(words, child.program.name, child.program.log, _last_line(child.program.log))
 
     def _spawn(self, program: SupervisedProgram) -> _Child:
         log = LogFile(program.log)
@@ -183,13 +226,12 @@ class Supervisor:
         return child
 
     def _write_register(self) -> None:
-        """Write the register. On a full disk the older one stays: it is needed only after this process was killed, when the kernel ends
-        most children."""
+        """Write the register, which is needed only after this process was killed; on a full disk the older one stays."""
         entries = []
         for name, child in self._children.items():
             with contextlib.suppress(psutil.NoSuchProcess):
-                created = psutil.Process(child.process.pid).create_time()
-                entries.append(_Entry(name, child.process.pid, created))
+                pid = child.process.pid
+                entries.append(_Entry(name, pid, psutil.Process(pid).create_time()))
         unfinished = self._register.with_name(f"{self._register.name}.unfinished")
         try:
             self._register.parent.mkdir(parents=True, exist_ok=True)
@@ -223,19 +265,7 @@ def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
 
 def _die_with_parent() -> None:
     """Ask the kernel to end the child when the supervisor dies; runs in the child between fork and exec."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _last_line(log: Path) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection
@@ -11,14 +10,8 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connectio
 from grid.checks import former_databases
 from grid.core.data_files import LEAST_ROOM, SECRET_KEY, ManagedFile, damages, database_rows, json_of, lack_of_room
 from grid.dataplanes import UnsupportedDataPlanes, data_planes
+from grid.management.demo import DemoAccount
 from grid.sandbox.data_files import KEPT_FILES as CLUSTER_FILES
-
-
-class _Login(msgspec.Struct):
-    username: str
-    password: str
-    role: str
-
 
 DATABASE_FILES = database_rows(
     "grid.sqlite3",
@@ -34,7 +27,7 @@ KEPT_FILES: tuple[ManagedFile, ...] = (
         "the passwords of the demo accounts as they were first printed",
         "move it away: the passwords stay as they are but are no longer printed, and GRID_DEMO=1 .venv/bin/python manage.py "
         "changepassword NAME sets one",
-        json_of(list[_Login]),
+        json_of(list[DemoAccount]),
     ),
     ManagedFile("kubeconfig", "the way to reach the embedded cluster", made_anew=True),
     ManagedFile("run", "what is needed while Compute Grid runs", is_folder=True),
@@ -49,8 +42,7 @@ KEPT_FILES: tuple[ManagedFile, ...] = (
 
 
 def refuse_damage(folder: Path) -> None:
-    """Raise CommandError with a line for each damaged file of var/, or with one line when its disk is full, where not even reading is
-    safe."""
+    """Raise CommandError with a line for each damaged file, or for a full disk, where not even reading is safe."""
     full = lack_of_room(folder, LEAST_ROOM)
     if problems := [full] if full else damages(folder, KEPT_FILES):
         raise CommandError("\n".join(problems))

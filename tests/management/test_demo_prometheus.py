@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grid.management.demoprometheus import NODES_AT_MOST, DemoPrometheus, chosen_prometheus
+from grid.management.commands.up import NODES_AT_MOST, DemoPrometheus, chosen_prometheus
 from tests.support.promtool import PROMTOOL
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from grid.management.logfile import LogFile
+from grid.management.supervisor import LogFile
 from tests.support.smalldisk import fill
 
 

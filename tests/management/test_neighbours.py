@@ -1,7 +1,7 @@
 """What `make run` says that other users of the machine reach."""
 
+from grid.management.commands.up import reachable
 from grid.management.demo import CODE_SERVER_COMMAND, JUPYTERLAB_COMMAND
-from grid.management.neighbours import reachable
 from grid.models import Environment
 
 LAB = Environment(name="JupyterLab", kind="workspace", port=8888, command=JUPYTERLAB_COMMAND)

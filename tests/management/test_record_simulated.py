@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 from grid.core.labels import KEYS, NODE_POOL
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Pod
-from grid.management.simulated import record_simulated
+from grid.management.commands.record_simulated import record_simulated
 from grid.models import Execution, Membership, State, User
 from grid.models.dataplane import LOCAL
 from grid.projects import departures

@@ -16,6 +16,14 @@ from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
 from grid.sandbox.population import Size, wrong_size
 
+_FLAGS = {
+    "--kubelet-only": "only join this machine's nodes to the cluster of --kubeconfig",
+    "--metrics-server": "with --kubelet-only: register metrics.k8s.io with that cluster, for the nodes of this machine",
+    "--simulated": "containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
+    "--without-native-sidecars": "be like Kubernetes before 1.29, which ignores restartPolicy of init containers: "
+    "to test what depends on it",
+}
+
 
 class Command(BaseCommand):
     help = "Runs the embedded Kubernetes cluster: API server, controllers and this machine's nodes."
@@ -31,25 +39,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--images", type=Path, help="directory for pulled images; DATA/images if not given")
         parser.add_argument("--catalogue", type=Path, help="TOML file with images besides the built-in ones")
-        parser.add_argument(
-            "--kubelet-only", action="store_true", help="only join this machine's nodes to the cluster of --kubeconfig"
-        )
-        parser.add_argument(
-            "--metrics-server",
-            action="store_true",
-            help="with --kubelet-only: register metrics.k8s.io with that cluster, for the nodes of this machine",
-        )
-        parser.add_argument(
-            "--simulated",
-            action="store_true",
-            help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
-        )
-        parser.add_argument(
-            "--without-native-sidecars",
-            action="store_true",
-            help="be like Kubernetes before 1.29, which ignores restartPolicy of init containers: to test what depends on it",
-        )
-        _add_population(parser)
+        for flag, meaning in _FLAGS.items():
+            parser.add_argument(flag, action="store_true", help=meaning)
+        parser.add_argument("--nodes", type=int, default=0, help="number of simulated nodes beside the others")
+        parser.add_argument("--pods", type=int, default=0, help="number of simulated pods of executions on them")
+        parser.add_argument("--churn", type=float, default=0.0, help="how many changes of them there are a second")
+        parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same executions (default: 1)")
         _add_speeds(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,9 +52,8 @@ class Command(BaseCommand):
         if options["kubelet_only"] and options["kubeconfig"] is None:
             raise CommandError("--kubelet-only needs --kubeconfig: the file that says which cluster the nodes join.")
         if options["metrics_server"] and not options["kubelet_only"]:
-            raise CommandError(
-                "--metrics-server goes with --kubelet-only: the embedded cluster has metrics of its own."
-            )
+            why = "the embedded cluster has metrics of its own."
+            raise CommandError(f"--metrics-server goes with --kubelet-only: {why}")
         if options["hpa_sync_seconds"] <= 0 or options["hpa_down_seconds"] < 0:
             raise CommandError("--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more.")
         if options["maximum_nodes"] is not None and options["maximum_nodes"] < 1:
@@ -100,27 +94,15 @@ class Command(BaseCommand):
             self._say(f"This machine's nodes join the cluster of {settings.kubeconfig}")
             await run_nodes(settings, stop)
         else:
-            await run_cluster(settings, stop, lambda url: self._say(_greeting(url, settings)))
+            get_nodes = f"kubectl --kubeconfig {settings.kubeconfig} get nodes"
+            await run_cluster(settings, stop, lambda url: self._say(f"Sandbox listens on {url}; {get_nodes}"))
 
     def _say(self, sentence: str) -> None:
         self.stdout.write(sentence)
         self.stdout.flush()
 
 
-def _greeting(url: str, settings: EmbeddedClusterSettings) -> str:
-    return f"Sandbox listens on {url}; kubectl --kubeconfig {settings.kubeconfig} get nodes"
-
-
-def _add_population(parser: ArgumentParser) -> None:
-    """Add the options for simulated nodes and pods."""
-    parser.add_argument("--nodes", type=int, default=0, help="number of simulated nodes beside the others")
-    parser.add_argument("--pods", type=int, default=0, help="number of simulated pods of executions on them")
-    parser.add_argument("--churn", type=float, default=0.0, help="how many changes of them there are a second")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same executions (default: 1)")
-
-
 def _add_speeds(parser: ArgumentParser) -> None:
-    """Add the options for how far and how fast nodes and workers scale."""
     scaling, workloads, fleet = AutoscalerSettings(), ScalingSettings(), FleetSettings()
     parser.add_argument(
         "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"

@@ -10,10 +10,9 @@ import shutil
 import signal
 import sys
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,56 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from grid.configuration import NAMESPACE, UNNEEDED_SECONDS
+from grid.core.wording import listed
+from grid.executions.listening import names_socket
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
-from grid.management.demoprometheus import DemoPrometheus, chosen_prometheus
-from grid.management.neighbours import reachable
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
-from grid.models import ConfigRecord, Environment
+from grid.models import ConfigRecord, Environment, Framework
+from grid.models.environment import Kind
 from grid.sandbox.needs import SYSTEM_PATH
 from grid.sandbox.population import wrong_size
+from grid.sandbox.prometheus import installed, prepare
 
 _HOST = "127.0.0.1"
+# The embedded API server tells the state of each of them and of all their pods at each scrape: more would slow down what they are there
+# to measure.
+NODES_AT_MOST = 100
+# The setting that makes each program serve its own metrics, in the order of their ports.
+_SETTINGS = {
+    "web": "GRID_METRICS_PORT",
+    "proxy": "GRID_PROXY_METRICS_PORT",
+    "controller": "GRID_CONTROLLER_METRICS_PORT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPrometheus:
+    """Its port, and those of our programs' metrics. Without a port there is none; `absent` says why, unless there is another one."""
+
+    port: int = 0
+    own: Mapping[str, int] = field(default_factory=dict)
+    absent: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}" if self.port else ""
+
+    def environment(self, program: str) -> dict[str, str]:
+        """Return the settings of one of our programs: where it serves its metrics, and of the web process where it asks."""
+        if not self.port:
+            return {}
+        served = {_SETTINGS[program]: str(self.own[program])} if program in self.own else {}
+        return {**served, "GRID_PROMETHEUS_URL": self.url} if program == "web" else served
+
+    def program(self, var: Path, environment: Mapping[str, str]) -> SupervisedProgram:
+        """Write its configuration, for which the API server must have written the kubeconfig, and return the program. Raise OSError."""
+        command = prepare(var / "prometheus", var / "kubeconfig", self.port, own=self.own)
+        log = var / "log" / "prometheus.log"
+        return SupervisedProgram(
+            "Prometheus", command, environment, log, lambda: True, stop_seconds=10.0, is_optional=True
+        )
 
 
 class Command(BaseCommand):
@@ -60,9 +98,8 @@ class Command(BaseCommand):
         if not settings.DEMO:
             raise CommandError("This is the demo mode with printed passwords: run it as `make run`.")
         if sys.platform != "linux":
-            raise CommandError(
-                "The embedded cluster needs Linux; elsewhere use a cluster of yours: docs/installation.md."
-            )
+            needs = "The embedded cluster needs Linux; elsewhere use a cluster of yours: docs/installation.md."
+            raise CommandError(needs)
         if problem := wrong_size(nodes=options["nodes"], pods=options["pods"], churn=options["churn"]):
             raise CommandError(problem)
         if options["pods"] and not options["nodes"]:
@@ -76,8 +113,9 @@ class Command(BaseCommand):
         with _only_one(var), _troubles_of(var):
             for name in end_leftovers(var / "run" / "processes.json"):
                 self.stdout.write(f"Ended the {name} that an earlier run left behind.")
-            for taken in range(port, port + 4):
-                _check_free(taken)
+            if taken := next((each for each in range(port, port + 4) if not _is_free(each)), 0):
+                advice = "stop that one, or choose others: make run PORT=8100."
+                raise CommandError(f"Port {taken} is in use by another program: {advice}")
             self._prepare_database(var, node_idle_seconds=options["node_idle_seconds"])
             supervisor = Supervisor(var / "run" / "processes.json")
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -109,9 +147,14 @@ class Command(BaseCommand):
         old = ["--without-native-sidecars"] if options["without_native_sidecars"] else []
         cluster = [*old, f"--unneeded-seconds={options['node_idle_seconds']}", *population]
         supervisor.start(*_programs(var, port, cluster, prometheus, is_populated=bool(population)))
-        if not prometheus.port or supervisor.is_stopping:
-            return prometheus
-        return self._start_prometheus(supervisor, prometheus, var)
+        if prometheus.port and not supervisor.is_stopping:
+            try:
+                supervisor.start(prometheus.program(var, dict(os.environ)))
+            except OSError as error:
+                why = error.strerror or error
+                self._say(f"Prometheus is not started, so there are no charts of use over time: {why}.")
+                return DemoPrometheus()
+        return prometheus
 
     def _prepare_database(self, var: Path, *, node_idle_seconds: int) -> None:
         refuse_former_database()
@@ -119,25 +162,13 @@ class Command(BaseCommand):
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             self._say("Preparing the database …")
             call_command("migrate", verbosity=0)
-        accounts = new_accounts()
-        if accounts:
+        if accounts := new_accounts():
             _write_private(var / "demo-users.json", json.dumps([asdict(a) for a in accounts], indent=2) + "\n")
             create_demo_data(accounts)
         # The pages predict what the embedded autoscaler will do, so they need its setting.
-        ConfigRecord.objects.update_or_create(
-            namespace=NAMESPACE,
-            key=UNNEEDED_SECONDS.key,
-            defaults={"value": str(node_idle_seconds), "updated_by": "make run"},
-        )
+        values = {"value": str(node_idle_seconds), "updated_by": "make run"}
+        ConfigRecord.objects.update_or_create(namespace=NAMESPACE, key=UNNEEDED_SECONDS.key, defaults=values)
         connection.close()
-
-    def _start_prometheus(self, supervisor: Supervisor, prometheus: DemoPrometheus, var: Path) -> DemoPrometheus:
-        try:
-            supervisor.start(prometheus.program(var, dict(os.environ)))
-        except OSError as error:
-            self._say(f"Prometheus is not started, so there are no charts of use over time: {error.strerror or error}.")
-            return DemoPrometheus()
-        return prometheus
 
     def _say_hello(self, var: Path, port: int, prometheus: DemoPrometheus, seconds: float) -> None:
         self.stdout.write(f"\nCompute Grid is up after {seconds:.1f} s. Open http://{_HOST}:{port}/ and log in as")
@@ -159,10 +190,8 @@ class Command(BaseCommand):
 
 
 def keep_private(var: Path) -> None:
-    """Make what this process and its programs write from now on, and the existing database, readable by their user alone.
-
-    The folder itself stays as it is: it may be one that others need.
-    """
+    """Make what this process and its programs write from now on, and the existing database, readable by their user alone. The folder itself
+    stays as it is: it may be one that others need."""
     os.umask(0o077)
     for file in var.glob("grid.sqlite3*"):
         file.chmod(0o600)
@@ -192,16 +221,8 @@ def _troubles_of(var: Path) -> Iterator[None]:
     except (DatabaseError, InterfaceError) as error:
         raise CommandError(f"The database of {var} cannot be used: {error}.") from error
     except OSError as error:
-        raise CommandError(
-            f"Cannot write {error.filename or var}: {error.strerror}. Nothing is left half-written."
-        ) from error
-
-
-def _check_free(port: int) -> None:
-    if not _is_free(port):
-        raise CommandError(
-            f"Port {port} is in use by another program: stop that one, or choose others: make run PORT=8100."
-        )
+        place = error.filename or var
+        raise CommandError(f"Cannot write {place}: {error.strerror}. Nothing is left half-written.") from error
 
 
 def _is_free(port: int) -> bool:
@@ -222,57 +243,38 @@ def _programs(
     var: Path, port: int, of_cluster: Sequence[str], prometheus: DemoPrometheus, *, is_populated: bool
 ) -> list[SupervisedProgram]:
     common = _environment(var, port)
-    cluster_port, kubeconfig = port + 2, var / "kubeconfig"
+    kubeconfig = var / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)  # the API server writes it once it listens, which signals readiness
 
     def program(
-        name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float
+        name: str, context: str, command: list[str], is_ready: Callable[[], bool], stop_seconds: float
     ) -> SupervisedProgram:
         return SupervisedProgram(
             name=name,
             arguments=[sys.executable, str(settings.BASE_DIR / "manage.py"), *command],
-            environment={**common, **extra},
+            environment={**common, "GRID_KUBE_CONTEXT": context, **prometheus.environment(context)},
             log=var / "log" / f"{name.replace(' ', '-')}.log",
-            is_ready=ready,
+            is_ready=is_ready,
             stop_seconds=stop_seconds,
         )
 
     cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(settings.IMAGES_DIR)]
-    cluster += ["--port", str(cluster_port), "--kubeconfig", str(kubeconfig)]
+    cluster += ["--port", str(port + 2), "--kubeconfig", str(kubeconfig)]
     cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *of_cluster]
     web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
     programs = [
-        program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
-        program(
-            "web server",
-            web,
-            {"GRID_KUBE_CONTEXT": "web", **prometheus.environment("web")},
-            lambda: _answers(f"http://{_HOST}:{port}/freshz"),
-            6,
-        ),
-        program(
-            "proxy",
-            proxy,
-            {"GRID_KUBE_CONTEXT": "proxy", **prometheus.environment("proxy")},
-            lambda: _answers(f"http://{_HOST}:{port + 1}/__grid__/readyz"),
-            6,
-        ),
-        program(
-            "controller",
-            ["controller"],
-            {"GRID_KUBE_CONTEXT": "controller", **prometheus.environment("controller")},
-            lambda: True,
-            10.0,
-        ),
+        program("embedded cluster", "admin", cluster, kubeconfig.exists, 20.0),
+        program("web server", "web", web, lambda: _answers(f"http://{_HOST}:{port}/freshz"), 6.0),
+        program("proxy", "proxy", proxy, lambda: _answers(f"http://{_HOST}:{port + 1}/__grid__/readyz"), 6.0),
+        program("controller", "controller", ["controller"], lambda: True, 10.0),
     ]
     if is_populated:
         simulated = ["record_simulated", "--every", "15"]
-        programs.append(program("simulated executions", simulated, {"GRID_KUBE_CONTEXT": "admin"}, lambda: True, 5.0))
+        programs.append(program("simulated executions", "admin", simulated, lambda: True, 5.0))
     return programs
 
 
 def _environment(var: Path, port: int) -> dict[str, str]:
-    """Return the settings of all programs."""
     return {
         **os.environ,
         "PYTHONUNBUFFERED": "1",
@@ -292,7 +294,7 @@ def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 
@@ -313,3 +315,46 @@ def _write_private(path: Path, text: str) -> None:
     except OSError:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def reachable(environments: Sequence[Environment], *, has_front: bool) -> str:
+    """Say what answers others on this machine without our login; a Unix socket with nginx in front does not."""
+    offered = [environment for environment in environments if not environment.is_archived]
+    clusters = {name for each in offered if each.kind == Kind.CLUSTER for name in each.frameworks}
+    listening = [each for each in offered if each.kind in (Kind.WORKSPACE, Kind.APP) and each.port]
+    on_ports = [each.name for each in listening if not (has_front and names_socket(each.command))]
+    things = ["every port that people's own programs open"]
+    if on_ports:
+        things.insert(0, f"the web servers of {listed(on_ports)}, which listen on a port of their pod")
+    if clusters:
+        things.insert(0, f"{listed([label for name, label in Framework.choices if name in clusters])} clusters")
+    return f"Other users of this machine reach, past our login: {'; '.join(things)}."
+
+
+def chosen_prometheus(
+    first_port: int, environment: Mapping[str, str], *, nodes: int, is_free: Callable[[int], bool]
+) -> DemoPrometheus:
+    """Return what is to be started on the four ports from the first, with this many simulated nodes."""
+    if "GRID_PROMETHEUS_URL" in environment:
+        return DemoPrometheus()
+    own = {
+        name: port
+        for place, (name, setting) in enumerate(_SETTINGS.items(), start=1)
+        if (port := int(environment.get(setting, first_port + place)))  # 0 is the user's word for none
+    }
+    absent = ""
+    if not installed():
+        absent = (
+            "Prometheus is not installed, so there are no charts of use over time. Install it (Debian: "
+            "apt-get install prometheus) and start again to have them."
+        )
+    elif nodes > NODES_AT_MOST:
+        absent = (
+            f"With more than {NODES_AT_MOST} simulated nodes Prometheus is not started: no charts of use over time."
+        )
+    elif taken := next((port for port in (first_port, *own.values()) if not is_free(port)), 0):
+        absent = (
+            f"Port {taken} is in use by another program, so Prometheus is not started and there are no charts of "
+            "use over time. Stop that one, or choose others: make run PORT=8100."
+        )
+    return DemoPrometheus(absent=absent) if absent else DemoPrometheus(first_port, own)

@@ -30,9 +30,8 @@ class Command(BaseCommand):
             chain = verify([link for link in links.values() if link is not None])
         except ChainBroken as error:
             raise CommandError(f"{error} Keep a copy of the database before anything else is done.") from error
-        unsealed = unsealed_count()
-        most = f"more than {MOST_COUNTED:,} entries"
-        more = most if unsealed > MOST_COUNTED else plural(unsealed, "entry", "entries")
+        more = plural(unsealed := unsealed_count(), "entry", "entries")
+        more = f"more than {MOST_COUNTED:,} entries" if unsealed > MOST_COUNTED else more
         self.stdout.write(f"{plural(chain.count, 'sealed entry', 'sealed entries')} verified, none changed or missing.")
         if chain.anchor.number:
             self.stdout.write(

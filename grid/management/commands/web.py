@@ -23,7 +23,6 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=self.port, help="port to listen on (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Serve until SIGTERM."""
         host: str = options["host"]
         refuse_to_expose(host)
         refuse_unusable_database()

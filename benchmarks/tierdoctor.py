@@ -51,7 +51,7 @@ def pod_of(node: str, number: int) -> Pod:
 async def measure(nodes: int, pods: int, *, varied: bool) -> None:
     from grid.models.dataplane import LOCAL
     from grid.runtime import new_runtime
-    from grid.runtime.poolshapes import pool_shapes
+    from grid.runtime.caches import pool_shapes
     from tests.support.cluster import FakeCluster
 
     caches = new_runtime({LOCAL: FakeCluster()}).data_planes[LOCAL]

@@ -27,16 +27,11 @@ from dashboard.shell.fragments import preload  # noqa: E402
 from grid.accounts import sessions  # noqa: E402
 from grid.database import threads as database  # noqa: E402
 from grid.edge import textwork  # noqa: E402
-from grid.edge.bodies import Bodies  # noqa: E402
-from grid.edge.hosts import OwnHosts  # noqa: E402
-from grid.edge.limits import RequestLimits  # noqa: E402
-from grid.edge.loopback import LoopbackOnly  # noqa: E402
+from grid.edge.limits import Bodies, RequestLimits  # noqa: E402
 from grid.edge.refusals import Application  # noqa: E402
-from grid.edge.requestids import RequestIds  # noqa: E402
-from grid.edge.slow import SlowRefusals  # noqa: E402
+from grid.edge.wrappers import Lifespan, LoopbackOnly, OwnHosts, RequestIds, SlowRefusals  # noqa: E402  # noqa: E402
 from grid.observability import tracing  # noqa: E402
 from grid.runtime import start_runtime, stop_runtime  # noqa: E402
-from grid.runtime.lifespan import Lifespan  # noqa: E402
 
 PASSWORD_PATHS = ("/login/", "/account/password/")
 # The probes need no database: a process whose requests all wait for it is alive, and a restart would make that worse.

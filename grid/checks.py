@@ -16,7 +16,7 @@ from grid.core.origins import is_address, is_protected, shared_domain
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import FOLDER, has_catalogue
 from grid.database.encryption import is_encrypted_with
-from grid.edge.addresses import matcher
+from grid.edge.connections import matcher
 from grid.models import PlatformReport, RemoteRepository, StoredSecret, WebhookTarget
 
 _LEAST_KEY = 32

@@ -21,14 +21,14 @@ from django.conf import settings  # noqa: E402
 
 from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy  # noqa: E402
 from dashboard.proxy.gate import GrantGate  # noqa: E402
+from dashboard.proxy.headers import OwnCookies  # noqa: E402
 from dashboard.proxy.measured import MeasuredProxy  # noqa: E402
-from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
 from grid.core.labels import Keys  # noqa: E402
 from grid.core.translation import gettext as _  # noqa: E402
 from grid.database import threads as database  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
-from grid.edge.requestids import RequestIds  # noqa: E402
+from grid.edge.wrappers import Lifespan, RequestIds  # noqa: E402
 from grid.executions.front import (  # noqa: E402
     access_token,
     front_key,
@@ -44,10 +44,8 @@ from grid.models import WorkspaceGrant  # noqa: E402
 from grid.observability import tracing  # noqa: E402
 from grid.runtime import started  # noqa: E402
 from grid.runtime.caches import Life  # noqa: E402
-from grid.runtime.lifespan import Lifespan  # noqa: E402
-from grid.runtime.loopwatch import LoopWatch  # noqa: E402
-from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge  # noqa: E402
-from grid.runtime.verbose import VerbosityFollower  # noqa: E402
+from grid.runtime.metrics import CacheCollector, MetricsEndpoint  # noqa: E402
+from grid.runtime.periodictasks import VerbosityFollower  # noqa: E402
 from grid.sharing import grants  # noqa: E402
 
 logger = logging.getLogger(__name__)
@@ -121,13 +119,12 @@ async def start() -> None:
 
 
 async def _serve_metrics(lives: dict[str, Life]) -> None:
-    loop = LoopWatch()
-    endpoint = MetricsEndpoint(CacheCollector(_caches), loop_gauge(loop.longest))
+    endpoint = MetricsEndpoint(CacheCollector(_caches))
     try:
         await endpoint.start(settings.METRICS_HOST, settings.PROXY_METRICS_PORT)
     except OSError as error:  # people's programs are worth more than their numbers
         logger.error("metrics are not served, and all else works: %s", error)
-    lives["loop"] = loop.run
+    lives["loop"] = endpoint.loop_watch.run
     _endpoints.append(endpoint)
 
 

@@ -49,7 +49,7 @@ WORKSPACE_PATHS = env.bool("GRID_WORKSPACE_PATHS", default=False)
 ALLOWED_HOSTS = env.list("GRID_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 if DEMO:
     ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
-# Where it listens, `manage.py web` and `grid.edge.loopback` check.
+# Where it listens, `manage.py web` and `grid.edge.wrappers` check.
 if DEBUG and (_public := beyond_loopback(DASHBOARD_ORIGIN, WORKSPACE_ORIGIN, ALLOWED_HOSTS)):
     raise ImproperlyConfigured(
         f"GRID_DEBUG shows source and settings to whoever asks, so it is for this machine alone, and {_public} leads beyond it. "

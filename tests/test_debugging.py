@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grid.core.origins import beyond_loopback
-from grid.edge.loopback import LoopbackOnly
+from grid.edge.wrappers import LoopbackOnly
 from tests.edge.process import ROOT
 from tests.edge.test_limits import asked
 

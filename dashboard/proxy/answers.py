@@ -1,19 +1,29 @@
-"""The proxy's own responses: small pages without scripts that no other page can frame."""
+"""The proxy's own responses: small pages without scripts that no other page can frame.
+
+One of them asks for confirmation before a link ends a cluster's job or actor. Spark and Ray end these by plain links
+(`/jobs/job/kill/?id=1`, `/logical/kill_actor?…`), and all pages of the workspaces' origin are one site to a browser. So a page of one
+cluster, made by a member of its project, could navigate a visitor's tab to such a link of another cluster. The Referer does not help: a
+page can change its own URL (`history.replaceState`) and with it the Referer. Requests by a cluster's own scripts need no confirmation: the
+page's policy keeps them to their own path.
+"""
 
 import base64
 import hashlib
+import hmac
 import html
 import json
-from collections.abc import Iterable
 from http import HTTPStatus
 
-from dashboard.proxy.headers import Headers, encode
+from dashboard.proxy.headers import NO_HEADERS, Headers, encode, first
 from dashboard.proxy.measured import closed_for
-from dashboard.proxy.upstream import Scope, Send
 from grid.core.translation import LANGUAGE
 from grid.core.translation import gettext as _
+from grid.edge.refusals import Scope, Send
 
+Link = tuple[str, str]  # a URL and its text
 _POLICY_VIOLATION = 1008
+_MARK = "__grid_confirmed__="
+_ENDING = "kill"
 # The dashboard's colors, inlined: nothing is loaded from the dashboard, which may be down.
 _STYLE = (
     ":root { color-scheme: light dark; } "
@@ -33,7 +43,7 @@ _HEADLINES = {
 _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
 # Clears the storage, service workers and caches of the responding origin. It leaves out "cookies", which would clear those of the whole
 # registrable domain, including the dashboard's and other executions': https://www.w3.org/TR/clear-site-data/#clear-cookies
-_CLEARING = ("clear-site-data", '"cache", "storage"')
+CLEARING = ("clear-site-data", '"cache", "storage"')
 
 
 async def respond(send: Send, status: HTTPStatus, headers: Headers, body: bytes = b"") -> None:
@@ -47,13 +57,7 @@ async def send_on(send: Send, location: str, set_cookies: list[str] | None = Non
 
 
 async def explain(
-    scope: Scope,
-    send: Send,
-    status: HTTPStatus,
-    sentence: str,
-    *,
-    link: tuple[str, str] | None = None,
-    more: Headers | None = None,
+    scope: Scope, send: Send, status: HTTPStatus, sentence: str, *, link: Link | None = None, more: Headers = NO_HEADERS
 ) -> None:
     """Send a page with one sentence and `link`, a URL and its text. A websocket is closed without them."""
     if scope["type"] == "websocket":
@@ -74,16 +78,10 @@ def framed(headline: str, body: str) -> str:
     )
 
 
-def clearing(cookies: Iterable[str], *, is_secure: bool) -> Headers:
-    """Return headers that make a browser delete these cookies and all other data that it stores for the origin."""
-    secure = "; Secure" if is_secure else ""
-    return [_CLEARING, *(("set-cookie", f"{name}=; Path=/; Max-Age=0{secure}") for name in cookies)]
-
-
-async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers | None = None) -> None:
+async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers = NO_HEADERS) -> None:
     body = page.encode()
     headers = [("content-type", "text/html; charset=utf-8"), ("content-length", str(len(body)))]
-    await respond(send, status, [*headers, *_COMMON, _POLICY, *(more or ())], body)
+    await respond(send, status, [*headers, *_COMMON, _POLICY, *more], body)
 
 
 async def send_worker(send: Send, script: str) -> None:
@@ -105,7 +103,32 @@ async def send_worker(send: Send, script: str) -> None:
 
 
 async def tell(send: Send, status: HTTPStatus, text: str) -> None:
-    """Send a plain text, for a probe."""
     body = text.encode()
     headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body))), *_COMMON]
     await respond(send, status, headers, body)
+
+
+def leads_to_an_end(path: str, query: bytes, headers: Headers) -> bool:
+    """Return whether the request navigates to a link that ends something; `path` is decoded."""
+    return bool(query) and _ENDING in path.lower() and first(headers, "sec-fetch-mode") == "navigate"
+
+
+def confirmed(target: str, secret: str) -> str | None:
+    """Return the target without our mark when the visitor has confirmed exactly this target; None otherwise."""
+    asked, mark, proof = target.rpartition(f"&{_MARK}")
+    return asked if mark and hmac.compare_digest(proof.encode(), _proof(asked, secret).encode()) else None
+
+
+def question(target: str, secret: str, *, home: str) -> str:
+    """Return the page that asks for confirmation; `secret` is the visitor's own, which no script can read."""
+    go_on = html.escape(f"{target}&{_MARK}{_proof(target, secret)}")
+    body = _(
+        "<p>This link ends something that runs on the cluster: <code>{target}</code></p>"
+        "<p>Continue only if you have just asked for this yourself.</p>"
+        '<p><a href="{go_on}">End it</a> or <a href="{home}">go back to the cluster’s page</a></p>'
+    )
+    return framed(_("End it?"), body.format(target=html.escape(target), go_on=go_on, home=html.escape(home)))
+
+
+def _proof(target: str, secret: str) -> str:
+    return hmac.new(secret.encode(), target.encode(), hashlib.sha256).hexdigest()

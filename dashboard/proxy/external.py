@@ -7,45 +7,34 @@ believed there. It also leaves out headers that it was not told to pass on (docs
 """
 
 import hmac
-from dataclasses import dataclass
+from collections.abc import Callable
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
 from dashboard.proxy.answers import respond
 from dashboard.proxy.headers import NO_HEADERS, Headers, first
-from dashboard.proxy.upstream import Scope, Send
 from grid.core.regexes import Expression
+from grid.edge.refusals import Scope, Send
 from grid.executions.ingress import AUTH_PATH, CACHED_SECONDS, auth_key
 
 _ASKED = Expression(rf"(?s){AUTH_PATH}/([a-z0-9]{{1,32}})/([0-9a-f]{{64}})(/.*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class IngressQuestion:
-    """A request that an ingress asks about: `scope` has what it is, as if it had come to the proxy."""
-
-    execution_id: str
-    key: str
-    scope: Scope
-
-    def is_asked_by_an_ingress(self, front_key: str) -> bool:
-        return hmac.compare_digest(self.key, auth_key(self.execution_id, front_key))
-
-
-def asked_about(scope: Scope, headers: Headers) -> IngressQuestion | None:
-    """Return what is asked about; None for a path that no ingress was told."""
+def asked_about(scope: Scope, headers: Headers, front_key: Callable[[str], str]) -> tuple[str, Scope] | None:
+    """Return the execution that an ingress asks about, and the request as if it had come to the proxy; None for a path that no ingress was
+    told, whose key is not that of the execution."""
     asked = _ASKED.fullmatch(scope["path"])
-    if asked is None:
+    if asked is None or not hmac.compare_digest(asked[2], auth_key(asked[1], front_key(asked[1]))):
         return None
     believed = headers if asked[3] is None else NO_HEADERS
     url = first(believed, "x-original-url")
-    original = {
+    original: Scope = {
         # Only a browser's own websocket has the header: scripts cannot set it.
         "type": "websocket" if first(headers, "sec-websocket-key") else "http",
         "method": first(believed, "x-original-method") or scope["method"],
         "path": unquote(urlsplit(url).path) if _is_url(url) else asked[3] or "/",
     }
-    return IngressQuestion(asked[1], asked[2], original)
+    return asked[1], original
 
 
 def may_be_elsewheres(headers: Headers, own_origin: str, *, is_secure: bool) -> bool:

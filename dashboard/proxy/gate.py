@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -39,14 +39,16 @@ _REMEMBER_AT_MOST = 10_000
 _LONGEST = 100
 
 
+Clock = Callable[[], float]
+
+
 class CannotTell(GridError):
     """Raised when the database is unavailable, so that a grant cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The address of one pod's web server, the port of the front to send requests to instead (0 without one), and whether the program has
-    crashed and waits to be started again."""
+    """One pod's web server, the port of its front (0 without one), and whether the program has crashed and waits for its restart."""
 
     address: str
     port: int
@@ -66,31 +68,6 @@ class Target:
     def _netloc(self, port: int) -> str:
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"{host}:{port}"
-
-
-class Gate(Protocol):
-    """The proxy's access check for each request."""
-
-    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-        """Return the secret for a fresh ticket, once and only to the browser that it was issued for; None otherwise. Raise CannotTell when
-        the database is unavailable."""
-        ...
-
-    async def passage(self, execution_id: str, secret: str) -> Passage | None:
-        """Return the passage that the secret opens, or None. Raise CannotTell when the database is unavailable."""
-        ...
-
-    def holding(self, execution_id: str, secret: str) -> AbstractContextManager[asyncio.Event]:
-        """Yield, for as long as a connection stays open, an event that is set when the right to it ends."""
-        ...
-
-    def used(self, passage: Passage) -> None:
-        """Note that the user has just been active, so that neither the session nor the execution counts as idle."""
-        ...
-
-    def target(self, passage: Passage) -> Target | None:
-        """Return the address of the execution's pod, or None while no pod has an address."""
-        ...
 
 
 class Grants(Protocol):
@@ -115,20 +92,11 @@ class GrantGate:
     """A gate on the stored grants and the watched pods (for a cluster, its head). `run()` keeps its cached grants up to date."""
 
     def __init__(
-        self,
-        grants: Grants,
-        pods_of: Callable[[str], Sequence[Pod]],
-        *,
-        namespace: str,
-        clock: Callable[[], float] = time.monotonic,
-        answer_seconds: float = _ANSWER_SECONDS,
+        self, grants: Grants, pods_of: Callable[[str], Sequence[Pod]], *, namespace: str, clock: Clock = time.monotonic
     ) -> None:
         """Create the gate. `pods_of` finds pods by a label, which is trusted in `namespace` only: elsewhere others may write it."""
-        self._grants = grants
-        self._pods_of = pods_of
-        self._namespace = namespace
-        self._clock = clock
-        self._answer_seconds = answer_seconds
+        self._grants, self._pods_of = grants, pods_of
+        self._namespace, self._clock = namespace, clock
         self._answers: dict[Key, _Answer] = {}
         self._held: Counter[Key] = Counter()
         self._waiting: dict[Key, asyncio.Future[Passage | None]] = {}
@@ -137,25 +105,27 @@ class GrantGate:
         self._failing = False
 
     async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        """Return the secret for a fresh ticket, once and only to the browser that it was issued for; None otherwise. Raise CannotTell when
+        the database is unavailable."""
         try:
-            async with asyncio.timeout(self._answer_seconds):
+            async with asyncio.timeout(_ANSWER_SECONDS):
                 return await self._grants.exchange(execution_id, ticket, opener, now=now)
         except Exception as error:
             raise self._cannot_tell(error) from error
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
+        """Return the passage that the secret opens, or None. Raise CannotTell when the database is unavailable."""
         if len(execution_id) > _LONGEST or len(secret) > _LONGEST:
             return None
         key, now = (execution_id, secret), self._clock()
         known = self._answers.get(key)
         if known is not None and now - known.confirmed_at < (_TRUST_SECONDS if known.passage else _REFUSAL_SECONDS):
             known.used_at = now
-            return known.passage if self._still_holds(known.passage) else await self._ask_again(key)
+            passage = known.passage
+            # A passage that leads to no pod any more may have ended since the database was last read.
+            still_holds = passage is None or passage.has_ended or self.target(passage) is not None
+            return passage if still_holds else await self._ask_again(key)
         return await self._ask_soon(key)
-
-    def _still_holds(self, passage: Passage | None) -> bool:
-        """Return False when the passage leads to no pod any more: it may have ended since the database was last read."""
-        return passage is None or passage.has_ended or self.target(passage) is not None
 
     async def _ask_again(self, key: Key) -> Passage | None:
         """Return the database's answer if it comes soon, else the one that is known and trusted still. Raise CannotTell without either."""
@@ -170,6 +140,7 @@ class GrantGate:
 
     @contextmanager
     def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:
+        """Yield, for as long as a connection stays open, an event that is set when the right to it ends."""
         key, now = (execution_id, secret), self._clock()
         self._held[key] += 1
         answer = self._answers.get(key)
@@ -184,16 +155,26 @@ class GrantGate:
                 del self._held[key]
 
     def used(self, passage: Passage) -> None:
+        """Note that the user has just been active, so that neither the session nor the execution counts as idle."""
         self._active.add((passage.execution_id, passage.session_key))
 
     def target(self, passage: Passage) -> Target | None:
-        own = [pod for pod in self._pods_of(passage.execution_id) if pod.metadata.namespace == self._namespace]
-        pods = [pod for pod in own if _reachable(pod, passage.component)]
+        """Return the address of the execution's pod, or None while no pod has an address."""
+        pods = [
+            pod
+            for pod in self._pods_of(passage.execution_id)
+            if pod.metadata.namespace == self._namespace
+            and passage.component in ("", pod.metadata.labels.get(APP_COMPONENT))
+            and pod.status.pod_ip
+            and pod.status.phase == "Running"
+        ]
         if not pods or not passage.port:
             return None
         pod = min(pods, key=lambda pod: pod.metadata.deletion_timestamp is not None)  # a head that stays comes first
         front_port = passage.front_port if has_front(pod) else 0
-        return Target(pod.status.pod_ip, passage.port, front_port, _has_crashed(pod))
+        program = next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)
+        has_crashed = program is not None and program.restart_count > 0 and not program.ready
+        return Target(pod.status.pod_ip, passage.port, front_port, has_crashed)
 
     async def run(self) -> None:
         """Check the grants in use again and again, and keep the sessions of active users from counting as idle; never return."""
@@ -221,10 +202,15 @@ class GrantGate:
                 self._failing = False
         except Exception as error:
             self._cannot_tell(error)
-            self._distrust_old()
+            now = self._clock()
+            for key, answer in list(self._answers.items()):
+                if now - answer.confirmed_at >= _TRUST_SECONDS:
+                    # Deleted, not refused: the next request gets CannotTell.
+                    answer.ended.set()
+                    del self._answers[key]
 
     async def _passages(self, keys: Collection[Key]) -> Mapping[Key, Passage]:
-        async with asyncio.timeout(self._answer_seconds):
+        async with asyncio.timeout(_ANSWER_SECONDS):
             return await self._grants.passages(keys)
 
     def _cannot_tell(self, error: Exception) -> CannotTell:
@@ -233,14 +219,6 @@ class GrantGate:
             logger.warning("grants cannot be read, trusting for a while what was known error=%.300s", error)
         self._failing = True
         return CannotTell(_("The database does not answer."))
-
-    def _distrust_old(self) -> None:
-        now = self._clock()
-        for key, answer in list(self._answers.items()):
-            if now - answer.confirmed_at >= _TRUST_SECONDS:
-                # Deleted, not refused: the next request gets CannotTell.
-                answer.ended.set()
-                del self._answers[key]
 
     def _note(self, key: Key, passage: Passage | None) -> None:
         now = self._clock()
@@ -288,19 +266,8 @@ class GrantGate:
         active, self._active = self._active, set()
         try:
             if active:
-                async with asyncio.timeout(self._answer_seconds):
+                async with asyncio.timeout(_ANSWER_SECONDS):
                     await self._grants.touch(active)
         except Exception as error:
             self._active |= active
             logger.warning("use of executions not noted error=%s", error)
-
-
-def _has_crashed(pod: Pod) -> bool:
-    """Return whether the program has ended at least once and is not ready again."""
-    program = next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)
-    return program is not None and program.restart_count > 0 and not program.ready
-
-
-def _reachable(pod: Pod, component: str) -> bool:
-    is_it = not component or pod.metadata.labels.get(APP_COMPONENT) == component
-    return is_it and bool(pod.status.pod_ip) and pod.status.phase == "Running"

@@ -1,9 +1,10 @@
-"""Filters the headers that cross the proxy, in either direction (pure)."""
+"""Filters the headers that cross the proxy, in either direction, and names its own cookies (pure)."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from dashboard.proxy.own_cookies import is_ours
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
+from grid.core.origins import Origins
 from grid.core.regexes import Expression
 from grid.executions.front import STATE_HEADER, TOKEN_HEADER
 
@@ -13,14 +14,8 @@ NO_HEADERS: Headers = []
 # Connection-level headers end at each hop: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 _HOP_BY_HOP = frozenset(
     {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
 _WEBSOCKET = frozenset(
@@ -28,15 +23,8 @@ _WEBSOCKET = frozenset(
 )
 _OURS = frozenset(
     {
-        TOKEN_HEADER,
-        STATE_HEADER,
-        "authorization",
-        "forwarded",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-forwarded-proto",
-        "x-forwarded-context",
-        "x-forwarded-prefix",
+        *(TOKEN_HEADER, STATE_HEADER, "authorization", "forwarded"),
+        *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-context", "x-forwarded-prefix"),
     }
 )
 # Our own server responds to it before the body; forwarded to a program that ignores it, it would hang the request.
@@ -47,6 +35,39 @@ _FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "orig
 _KEPT_APART = {"cross-origin-opener-policy": "same-origin-allow-popups", "cross-origin-resource-policy": "same-origin"}
 # Lenient parsers accept control characters within a value; the next hop may take them for the end of a line.
 _CONTROL = Expression(r"[\x00-\x08\x0a-\x1f\x7f]")
+# Our own cookies are never sent to a program and never accepted from one. On https their names begin with `__Host-`, so that browsers
+# accept them from this host only: a program on a sibling host name cannot replace a visitor's cookie with one for the parent domain.
+_SECRET, _OPENER = "grid_workspace", "grid_opener"
+_HOST = "__Host-"
+
+
+def is_ours(name: str) -> bool:
+    """Return whether a cookie's name is one of the proxy's, in upper or lower case, because browsers compare the prefixes so."""
+    return name.strip().lower().startswith(("grid_", f"{_HOST.lower()}grid_", "__secure-grid_"))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCookies:
+    """The cookies of one installation. Where all executions share an origin, each execution has its own cookie names and path."""
+
+    origins: Origins
+
+    def secret(self, execution_id: str) -> str:
+        return self._name(_SECRET, execution_id)
+
+    def opener(self, execution_id: str) -> str:
+        return self._name(_OPENER, execution_id)
+
+    def header(self, execution_id: str, name: str, value: str, *, seconds: int) -> str:
+        """Return a Set-Cookie header's value. It is Lax, not Strict, because the browser must send it when it comes from the dashboard."""
+        path = f"/w/{execution_id}/" if self.origins.by_path else "/"
+        secure = "; Secure" if self.origins.is_secure else ""
+        return f"{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+
+    def _name(self, kind: str, execution_id: str) -> str:
+        if self.origins.by_path:
+            return f"{kind}_{execution_id}"
+        return f"{_HOST}{kind}" if self.origins.is_secure else kind
 
 
 def decode(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -94,16 +115,9 @@ def is_opened_by_a_person(headers: Headers) -> bool:
 
 
 def to_upstream(
-    headers: Headers,
-    *,
-    token: str,
-    scheme: str,
-    client: str,
-    path_prefix: PathPrefix = NO_PREFIX,
-    for_front: Headers = NO_HEADERS,
+    headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix, for_front: Headers
 ) -> Headers:
-    """Return the request headers for the user's server: without our cookies, with the pod's token, with the prefix where it is
-    stripped from the path, and with the headers for its front."""
+    """Return the request headers for the user's server: with the pod's token, and without our cookies and what is for this hop."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
     if kept := [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]:
@@ -171,10 +185,5 @@ def _host_only(value: str, *, path: str) -> str:
 
 def _named_in_connection(headers: Headers) -> frozenset[str]:
     """Return the names of headers that the Connection header declares to be for this hop only."""
-    return frozenset(
-        part.strip().lower()
-        for name, value in headers
-        if name.lower() == "connection"
-        for part in value.split(",")
-        if part.strip()
-    )
+    parts = ",".join(value for name, value in headers if name.lower() == "connection").split(",")
+    return frozenset(part.strip().lower() for part in parts if part.strip())

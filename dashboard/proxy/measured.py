@@ -1,13 +1,12 @@
 """Counts what the proxy answers, and its open websockets; each costs a few microseconds."""
 
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 
-from dashboard.proxy.upstream import Message, Receive, Scope, Send
+from grid.edge.refusals import Application, Message, Receive, Scope, Send
 from grid.observability import telemetry
 
 _UNREACHED = frozenset({502, 503, 504})
-_OWN_ERROR = 500
 _FORWARDED = "compute_grid.forwarded"  # of a scope, that a program answered
 _CLOSED_FOR = "compute_grid.closed_for"
 
@@ -25,9 +24,7 @@ def closed_for(scope: Scope, status: int) -> None:
 class MeasuredProxy:
     """An ASGI wrapper; requests for the paths `apart`, which are probes, are not counted."""
 
-    def __init__(
-        self, application: Callable[[Scope, Receive, Send], Awaitable[None]], *, apart: Collection[str] = ()
-    ) -> None:
+    def __init__(self, application: Application, *, apart: Collection[str] = ()) -> None:
         self._application = application
         self._apart = frozenset(apart)
 
@@ -62,4 +59,4 @@ def _code(scope: Scope, message: Message) -> int:
     if message["type"] not in ("http.response.start", "websocket.http.response.start"):
         return 0
     code = int(message["status"])
-    return _OWN_ERROR if code in _UNREACHED and scope.get(_FORWARDED) else code
+    return 500 if code in _UNREACHED and scope.get(_FORWARDED) else code

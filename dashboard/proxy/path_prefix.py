@@ -76,11 +76,8 @@ def _is_ambiguous(value: str) -> bool:
     odd = any(character in "\\ \t\r\n" or not character.isprintable() for character in given)
     scheme, colon, rest = given.partition(":")
     has_scheme = bool(colon) and "/" not in scheme and "?" not in scheme and "#" not in scheme
-    return odd or "%2e" in given or given.startswith("///") or (has_scheme and not _is_web(scheme, rest))
-
-
-def _is_web(scheme: str, rest: str) -> bool:
-    return scheme in _PORTS and rest.startswith("//") and not rest.startswith("///")
+    is_web = scheme in _PORTS and rest.startswith("//") and not rest.startswith("///")
+    return odd or "%2e" in given or given.startswith("///") or (has_scheme and not is_web)
 
 
 def _host(url: SplitResult) -> tuple[str, int]:

@@ -21,7 +21,7 @@ from grid.models import Execution, HardwareTier, State
 from grid.models.dataplane import LOCAL
 from grid.models.execution import object_name_of
 from grid.runtime import Runtime
-from grid.runtime.poolshapes import pool_shapes
+from grid.runtime.caches import pool_shapes
 from grid.tiers.placeholders import warm_hours
 from grid.tiers.tierdoctor import ComparedTier, TierRequest, examine, overlap
 from grid.tiers.tierrequests import Sidecars, sidecars, tier_request

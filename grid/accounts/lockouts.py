@@ -27,7 +27,7 @@ from django.utils import timezone
 
 from grid import configuration as centralconfig
 from grid.core.translation import gettext as _
-from grid.edge.addresses import client_key
+from grid.edge.connections import client_key
 from grid.models import AuditEntry, User
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from grid import configuration as centralconfig
 from grid.accounts.backend import DEMO_GROUP
 from grid.core.translation import gettext as _
 from grid.database import threads as database
-from grid.edge.bodies import BodyRefused
+from grid.edge.limits import BodyRefused
 from grid.edge.refusals import Refusal
 from grid.models import Session, User
 

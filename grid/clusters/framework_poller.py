@@ -32,7 +32,7 @@ from grid.executions.ledger import RunningCluster
 from grid.executions.spec import ExecutionSpec, parse_spec
 from grid.kube.objects import Autoscaler, Metadata, Pod, RawObject
 from grid.kube.resources import AUTOSCALERS, PODS, Resource
-from grid.metrics.demand import Demand, read_demand, write_demand
+from grid.metrics.external import Demand, read_demand, write_demand
 from grid.models import ClusterSample
 
 logger = logging.getLogger(__name__)

@@ -44,7 +44,7 @@ from grid.jobs.jobruns import RunMover
 from grid.jobs.runmetrics.collector import MetricCollector
 from grid.kube.api import KubeApi
 from grid.logs.logshipping.shipper import LogShipper
-from grid.metrics.cpuwindow import CpuWindow
+from grid.metrics.usage import CpuWindow
 from grid.observability import logcontext, tracing
 from grid.projects import departures
 from grid.queue.admission import WaitReasonWriter

@@ -28,7 +28,7 @@ from grid.jobs.deadlines import DeadlineWatch
 from grid.jobs.runmetrics.collector import MetricCollector
 from grid.jobs.scheduler import JobScheduler
 from grid.logs.logshipping.shipper import LogShipper, PostsLines
-from grid.metrics.cpuwindow import CpuWindow, PodUsageSource
+from grid.metrics.usage import CpuWindow, PodUsageSource
 from grid.nodes.nodekeeper import NodeKeeper
 from grid.notifications.sender import Sender
 from grid.platformhealth.apichecks.keeper import ApiCheckKeeper

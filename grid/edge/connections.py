@@ -4,20 +4,22 @@ One sweep for all of them is cheaper than several timers for each, and is as exa
 """
 
 import asyncio
+import ipaddress
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
 from grid.core.translation import gettext as _
-from grid.edge.addresses import client_key
-from grid.edge.counts import Counts
 from grid.edge.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 
 _EVERYBODY = ""
+_IPV6_SITE = 64  # bits: the smallest network that a provider gives one customer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +43,67 @@ class ConnectionLimits:
         return min(1.0, min(self.head_seconds, self.body_idle_seconds, self.send_seconds, self.linger_seconds) / 4)
 
 
+def client_key(address: str) -> str:
+    """Return the key that stands for one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:64]
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
+
+
+def matcher(networks: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that tells whether an address is in one of the networks. Raise ValueError for what is no address or network."""
+    known = [ipaddress.ip_network(network) for network in networks]
+
+    def matches(address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in known)
+
+    return matches
+
+
+class Counts(Counter[Hashable]):
+    """A counter by key; a key whose count is 0 takes no memory."""
+
+    def remove(self, key: Hashable) -> None:
+        self[key] -= 1
+        if self[key] <= 0:
+            del self[key]
+
+    @contextmanager
+    def held(self, *keys: Hashable) -> Iterator[None]:
+        self.update(keys)
+        try:
+            yield
+        finally:
+            for key in keys:
+                self.remove(key)
+
+
 class Connection(Protocol):
     def cut_if_late(self, now: float) -> None: ...
 
 
 class Connections:
-    """The open connections, counted by client. Addresses for which `is_proxy` is true stand for many people and have no limit of their
-    own."""
+    """The open connections, counted by client; addresses for which `is_proxy` is true stand for many people and have no limit."""
 
     def __init__(self, limits: ConnectionLimits, *, is_proxy: Callable[[str], bool]) -> None:
-        self.limits = limits
-        self._is_proxy = is_proxy
+        self.limits, self._is_proxy = limits, is_proxy
         self._open: dict[asyncio.BaseTransport, tuple[Connection, str]] = {}
         self._counts = Counts()
         self.arriving = 0  # bytes of incomplete messages; each websocket adds and subtracts its own
         self._sweep: asyncio.TimerHandle | None = None
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def enter(self, transport: asyncio.BaseTransport, connection: Connection, address: str) -> Refusal | None:
-        """Count and watch the connection, or return why it is refused. A protocol that takes a connection over, as a websocket does,
-        enters again."""
+        """Count and watch the connection, or return why it is refused. A protocol that takes a connection over enters again."""
         if transport in self._open:
             self._open[transport] = connection, self._open[transport][1]
             return None
@@ -73,7 +114,7 @@ class Connections:
         if whose and self._counts[whose] >= most:
             return _too_many(most, _("from your address"))
         self._open[transport] = connection, whose
-        self._counts.add(whose)
+        self._counts[whose] += 1
         if self._sweep is None:
             self._sweep_later()
         return None
@@ -100,9 +141,6 @@ class Connections:
 
 
 def _too_many(most: int, where: str) -> Refusal:
-    sentence = _(
-        "{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.",
-        most=most,
-        where=where,
-    )
+    sentence = _("{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.")
+    sentence = sentence.format(most=most, where=where)
     return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", sentence, retry_after=5)

@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -52,19 +53,11 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        def look_up() -> list[Any]:
-            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
-
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family)
         addresses = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        numeric = socket.AI_NUMERICHOST
         return [
-            ResolveResult(
-                hostname=host,
-                host=str(address[0]),
-                port=port,
-                family=family,
-                proto=protocol,
-                flags=socket.AI_NUMERICHOST,
-            )
+            ResolveResult(hostname=host, host=str(address[0]), port=port, family=family, proto=protocol, flags=numeric)
             for family, _, protocol, _, address in addresses
         ]
 

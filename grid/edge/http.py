@@ -15,15 +15,12 @@ from grid.core.translation import gettext as _
 from grid.edge.connections import Connections
 from grid.edge.refusals import Refusal
 
+_LATE = HTTPStatus.REQUEST_TIMEOUT
 _HEAD_LATE = Refusal(
-    HTTPStatus.REQUEST_TIMEOUT,
-    "head-too-late",
-    _("The request did not arrive in time. Check your connection and try again."),
+    _LATE, "head-too-late", _("The request did not arrive in time. Check your connection and try again.")
 )
 _BODY_IDLE = Refusal(
-    HTTPStatus.REQUEST_TIMEOUT,
-    "body-stopped",
-    _("The rest of the request did not come. Check your connection and send it again."),
+    _LATE, "body-stopped", _("The rest of the request did not come. Check your connection and send it again.")
 )
 _URL_LONG = Refusal(
     HTTPStatus.REQUEST_URI_TOO_LONG, "url-too-long", _("This address is too long. Shorten the search or filter in it.")
@@ -37,7 +34,7 @@ _MALFORMED = Refusal(HTTPStatus.BAD_REQUEST, "malformed", _("This is not a reque
 _PIPELINED = Refusal(
     HTTPStatus.TOO_MANY_REQUESTS, "too-many-waiting", _("Too many requests were sent before the first was answered."), 1
 )
-_UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "answer-not-read", _("The answer was not read in time."))
+_UNREAD = Refusal(_LATE, "answer-not-read", _("The answer was not read in time."))
 
 
 class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types are not followed
@@ -115,7 +112,9 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        if len(self.headers) > self._limits.headers or self._size_of_headers() > self._limits.head_bytes:
+        name, value = self.headers[-1]
+        self._head_bytes += len(name) + len(value) + 4
+        if len(self.headers) > self._limits.headers or self._head_bytes > self._limits.head_bytes:
             self._stop_parsing(_HEAD_LONG)
 
     def on_headers_complete(self) -> None:
@@ -135,11 +134,6 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
     def on_response_complete(self) -> None:
         self._answered_at = self.loop.time()
         super().on_response_complete()
-
-    def _size_of_headers(self) -> int:
-        name, value = self.headers[-1]
-        self._head_bytes += len(name) + len(value) + 4
-        return self._head_bytes
 
     def _stop_parsing(self, refusal: Refusal) -> None:
         self._refusal = refusal

@@ -20,8 +20,7 @@ _OWN = frozenset({"time", "level", "logger", "message", "exception"})
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as one cleaned line, with the request, user and execution that it is about; a traceback of our own errors still
-    follows it."""
+    """Formats a record as one cleaned line with what it is about; a traceback of our own errors still follows it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # logging's name
         line = super().formatMessage(record).rstrip()
@@ -37,15 +36,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage().rstrip()
-        line: dict[str, str] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": cleaned(message, _LONGEST_LINE),
-        }
-        line |= {
-            name: cleaned(value, _LONGEST_LINE) for name, value in _fields(message[:_LONGEST_LINE]) if name not in _OWN
-        }
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, str] = {"time": at, "level": record.levelname, "logger": record.name}
+        line["message"] = cleaned(message, _LONGEST_LINE)
+        fields = _fields(message[:_LONGEST_LINE])
+        line |= {name: cleaned(value, _LONGEST_LINE) for name, value in fields if name not in _OWN}
         line |= subjects()  # last: what a message says of itself is no proof
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)[-_LONGEST_TRACEBACK:]
@@ -53,7 +48,6 @@ class JsonFormatter(logging.Formatter):
 
 
 def _fields(message: str) -> list[tuple[str, str]]:
-    """Return the names and values of a message."""
     places = list(_NAME.finditer(message))
     ends = [*(place.start() for place in places), len(message)][1:]
     texts = [(place[1], message[place.end() : end]) for place, end in zip(places, ends, strict=True)]

@@ -21,8 +21,7 @@ _VIOLATES_POLICY = 1008
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused. `reason` is for the log, `sentence` for the person; `retry_after` is in seconds, 0 when waiting does not
-    help."""
+    """Why a request is refused: `reason` is for the log, `sentence` for the person; `retry_after` is in seconds, 0 for never."""
 
     status: HTTPStatus
     reason: str
@@ -54,14 +53,9 @@ class Refusal:
 
     def log(self, *, client: str, asked: str, value: str = "") -> None:
         """Log the refusal; `asked` is the method and path, `value` what was wrong."""
-        logger.warning(
-            "refused status=%d reason=%s asked=%s client=%s%s",
-            self.status,
-            self.reason,
-            cleaned(asked),
-            cleaned(client),
-            f" value={cleaned(value)}" if value else "",
-        )
+        wrong = f" value={cleaned(value)}" if value else ""
+        words = "refused status=%d reason=%s asked=%s client=%s%s"
+        logger.warning(words, self.status, self.reason, cleaned(asked), cleaned(client), wrong)
 
 
 def header(scope: Scope, name: bytes) -> str:
@@ -89,9 +83,6 @@ def cleaned(value: str, most: int = 100) -> str:
     """Return `value` with control characters escaped, which could forge log lines, and cut after `most` characters."""
     start = value[:most]
     if not start.isprintable():
-        start = "".join(
-            # ascii() needs no codec lookup, which fails while the interpreter shuts down.
-            character if character.isprintable() else ascii(character)[1:-1]
-            for character in start
-        )
+        # ascii() needs no codec lookup, which fails while the interpreter shuts down.
+        start = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in start)
     return start if len(value) <= most else f"{start}… ({len(value)} characters)"

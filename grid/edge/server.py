@@ -7,8 +7,7 @@ from functools import partial
 
 import uvicorn
 
-from grid.edge.addresses import matcher
-from grid.edge.connections import ConnectionLimits, Connections
+from grid.edge.connections import ConnectionLimits, Connections, matcher
 from grid.edge.http import LimitedHttp
 from grid.edge.refusals import Application
 from grid.edge.websocket import LimitedWebSocket
@@ -32,9 +31,8 @@ def make_server(
     networks whose X-Forwarded-For and X-Forwarded-Proto are believed. A websocket is pinged every `ping_seconds`, and closed when it does
     not answer for as long. Raise ValueError for a proxy that is neither an address nor a network.
     """
-    is_proxy = matcher(trusted_proxies)
     limits = replace(limits, connections=min(limits.connections, _room_for_connections(limits.connections)))
-    guard = Connections(limits, is_proxy=is_proxy)
+    guard = Connections(limits, is_proxy=matcher(trusted_proxies))
     config = uvicorn.Config(
         application,
         http=partial(LimitedHttp, guard=guard),

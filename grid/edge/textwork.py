@@ -16,6 +16,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar, TypeVarTuple
 
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
@@ -29,13 +30,7 @@ Ts = TypeVarTuple("Ts")
 logger = logging.getLogger(__name__)
 
 INLINE_BYTES = 2 * 1024  # the slowest work, the colours of log lines, takes 0.4 to 1.4 ms for a KiB
-WORKERS = 2
-SECONDS = 5.0  # of a processor that a worker may take for one text
-SLOW_SECONDS = 20.0  # that it may take in all, on a machine that has more to do
-WAIT_SECONDS = 10.0  # until a worker is free
 MEMORY_BYTES = 768 * 2**20  # of a worker's address space
-MOST_TEXTS = 64  # that wait or are being read
-MOST_OF_A_PERSON = 16
 
 
 class TextWorkFailed(GridError):
@@ -56,39 +51,30 @@ class TextWorkBusy(TextWorkFailed):
         super().__init__(_("Many long texts are being read now. Try again in a moment."))
 
 
+@dataclass(eq=False)
 class TextWorkers:
     """At most `number` worker processes, once they are open."""
 
-    def __init__(
-        self,
-        number: int = WORKERS,
-        *,
-        seconds: float = SECONDS,
-        slow_seconds: float = SLOW_SECONDS,
-        wait_seconds: float = WAIT_SECONDS,
-        most_texts: int = MOST_TEXTS,
-        most_of_a_person: int = MOST_OF_A_PERSON,
-    ) -> None:
-        self._number, self._wait_seconds = number, wait_seconds
-        self._seconds, self._slow_seconds = seconds, slow_seconds
-        self._most_texts, self._most_of_a_person = most_texts, most_of_a_person
-        self._free: asyncio.Semaphore | None = None  # set while the workers are open
-        self._texts: Counter[str] = Counter()  # by person, those that are being read included
-        self._turns: dict[str, asyncio.Lock] = {}
+    number: int = 2
+    seconds: float = 5.0  # of a processor that a worker may take for one text
+    slow_seconds: float = 20.0  # that it may take in all, on a machine that has more to do
+    wait_seconds: float = 10.0  # until a worker is free
+    most_texts: int = 64  # that wait or are being read
+    most_of_a_person: int = 16
+    _free: asyncio.Semaphore | None = field(default=None, init=False)  # set while the workers are open
+    _texts: Counter[str] = field(default_factory=Counter, init=False)  # by person, those that are being read included
+    _turns: dict[str, asyncio.Lock] = field(default_factory=dict, init=False)
 
     def open(self) -> None:
         """Have texts read by processes from now on, which end with this event loop."""
-        self._free = asyncio.Semaphore(self._number)
+        self._free = asyncio.Semaphore(self.number)
 
     def close(self) -> None:
-        """Have texts read in threads again."""
         self._free = None
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts, size: int | None = None) -> T:
-        """Return what `work` makes of the arguments, in which there are `size` bytes of text; None for what is not counted.
-
-        Work, arguments and result are pickled. Raise TextTooLong, TextWorkBusy, and what the work raises.
-        """
+        """Return what `work` makes of the arguments, in which there are `size` bytes of text; None for what is not counted. Work, arguments
+        and result are pickled. Raise TextTooLong, TextWorkBusy, and what the work raises."""
         if size is not None and size <= INLINE_BYTES:
             return work(*args)
         if self._free is None:
@@ -100,11 +86,9 @@ class TextWorkers:
 
     async def _run(self, free: asyncio.Semaphore, work: Callable[[*Ts], T], args: tuple[*Ts], size: int | None) -> T:
         async with self._turn(free, subjects().get("user", "")):
-            limiter = CapacityLimiter(self._number)  # Anyio's own allows as many as there are processors
+            limiter = CapacityLimiter(self.number)  # Anyio's own allows as many as there are processors
             try:
-                return await to_process.run_sync(
-                    _bounded, self._seconds, self._slow_seconds, work, args, limiter=limiter
-                )
+                return await to_process.run_sync(_bounded, self.seconds, self.slow_seconds, work, args, limiter=limiter)
             except BrokenWorkerProcess as error:
                 name = getattr(work, "__qualname__", type(work).__name__)
                 logger.warning("text not read work=%s bytes=%s", name, size)
@@ -116,13 +100,13 @@ class TextWorkers:
     @asynccontextmanager
     async def _turn(self, free: asyncio.Semaphore, person: str) -> AsyncIterator[None]:
         """Hold a worker, after the person's own earlier texts. Raise TextWorkBusy when too many wait, or for too long."""
-        if self._texts[person] >= self._most_of_a_person or self._texts.total() >= self._most_texts:
+        if self._texts[person] >= self.most_of_a_person or self._texts.total() >= self.most_texts:
             raise TextWorkBusy
         self._texts[person] += 1
         try:
             async with AsyncExitStack() as held:
                 try:
-                    async with asyncio.timeout(self._wait_seconds):
+                    async with asyncio.timeout(self.wait_seconds):
                         await held.enter_async_context(self._turns.setdefault(person, asyncio.Lock()))
                         await held.enter_async_context(free)
                 except TimeoutError as error:

@@ -3,4 +3,4 @@
 What usage costs, and whose it is, is in `grid.usage`.
 """
 
-PUBLIC = ("cpuwindow", "demand", "expressions", "external", "history", "levels", "poller", "sources", "usage")
+PUBLIC = ("expressions", "external", "history", "sources", "usage")

@@ -31,8 +31,7 @@ def escaped(text: str) -> str:
 
 def metric_label(label: str) -> str:
     """Return the name that kube-state-metrics gives a Kubernetes label: snake case, and "_" for what Prometheus does not take."""
-    snake = _CAMEL.sub(r"\1_\2", label).lower()
-    return "label_" + _NOT_IN_A_NAME.sub("_", snake)
+    return "label_" + _NOT_IN_A_NAME.sub("_", _CAMEL.sub(r"\1_\2", label).lower())
 
 
 def _rate(metric: str, matchers: str) -> str:
@@ -43,6 +42,10 @@ def _first_of(*expressions: str) -> str:
     return f"({' or '.join(expressions)})"
 
 
+def _sums_by(labels: str, *expressions: str) -> str:
+    return _first_of(*(f"sum by ({labels}) ({each})" for each in expressions))
+
+
 # --- The present use, see `grid.metrics.sources` ---
 # cAdvisor's metrics, else those of the kubelet's /metrics/resource, which some set-ups scrape alone.
 
@@ -50,37 +53,29 @@ def _first_of(*expressions: str) -> str:
 def node_cpu(node: str | None = None) -> str:
     """Return the cores that each node uses, or the one."""
     chosen = _of_node(node)
-    return _first_of(
-        f"sum by (node) ({_rate('container_cpu_usage_seconds_total', _with(_ROOT, chosen))})",
-        f"sum by (node) ({_rate('node_cpu_usage_seconds_total', chosen)})",
-    )
+    cadvisor = _rate("container_cpu_usage_seconds_total", _with(_ROOT, chosen))
+    return _sums_by("node", cadvisor, _rate("node_cpu_usage_seconds_total", chosen))
 
 
 def node_memory(node: str | None = None) -> str:
     """Return the bytes of each node's working set, or the one's."""
     chosen = _of_node(node)
-    return _first_of(
-        f"sum by (node) (container_memory_working_set_bytes{{{_with(_ROOT, chosen)}}})",
-        f"sum by (node) (node_memory_working_set_bytes{{{chosen}}})",
-    )
+    cadvisor = f"container_memory_working_set_bytes{{{_with(_ROOT, chosen)}}}"
+    return _sums_by("node", cadvisor, f"node_memory_working_set_bytes{{{chosen}}}")
 
 
-def pod_cpu(namespace: str = "", pod: str = "") -> str:
-    """Return the cores that each pod uses, of all, of a namespace's, or of the one."""
-    chosen = _of_pod(namespace, pod)
-    return _first_of(
-        f"sum by (namespace, pod) ({_rate('container_cpu_usage_seconds_total', _with(_CONTAINERS, chosen))})",
-        f"sum by (namespace, pod) ({_rate('pod_cpu_usage_seconds_total', chosen)})",
-    )
+def pod_cpu(namespace: str = "") -> str:
+    """Return the cores that each pod uses, of all or of a namespace's."""
+    chosen = _of_namespace(namespace)
+    cadvisor = _rate("container_cpu_usage_seconds_total", _with(_CONTAINERS, chosen))
+    return _sums_by("namespace, pod", cadvisor, _rate("pod_cpu_usage_seconds_total", chosen))
 
 
-def pod_memory(namespace: str = "", pod: str = "") -> str:
-    """Return the bytes of each pod's working set, of all, of a namespace's, or of the one."""
-    chosen = _of_pod(namespace, pod)
-    return _first_of(
-        f"sum by (namespace, pod) (container_memory_working_set_bytes{{{_with(_CONTAINERS, chosen)}}})",
-        f"sum by (namespace, pod) (pod_memory_working_set_bytes{{{chosen}}})",
-    )
+def pod_memory(namespace: str = "") -> str:
+    """Return the bytes of each pod's working set, of all or of a namespace's."""
+    chosen = _of_namespace(namespace)
+    cadvisor = f"container_memory_working_set_bytes{{{_with(_CONTAINERS, chosen)}}}"
+    return _sums_by("namespace, pod", cadvisor, f"pod_memory_working_set_bytes{{{chosen}}}")
 
 
 def pods_waiting() -> str:
@@ -100,17 +95,15 @@ def _of_node(node: str | None) -> str:
     return "" if node is None else f'node="{escaped(node)}"'
 
 
-def _of_pod(namespace: str, pod: str) -> str:
-    chosen = {"namespace": namespace, "pod": pod}
-    return _with(*(f'{name}="{escaped(value)}"' for name, value in chosen.items() if value))
+def _of_namespace(namespace: str) -> str:
+    return f'namespace="{escaped(namespace)}"' if namespace else ""
 
 
 # --- The pools' past, see `grid.metrics.history` ---
 
 
 def pool_columns(pool: str | None, pool_label: str) -> dict[str, str]:
-    """Return an expression for each column of `PoolSample` that Prometheus can know. None is all pools together, without platform nodes.
-    `pool_label` is the label's name in kube-state-metrics."""
+    """Return an expression for each column of `PoolSample`, of all pools but platform nodes with None; `pool_label` as it names it."""
     compute = f'{pool_label}!="{PLATFORM_POOL}",{metric_label(PLATFORM_NODE)}!="true"'  # true of a missing label too
     chosen = f'{pool_label}="{escaped(pool)}"' if pool is not None else compute
     nodes = f"group by (node) (kube_node_labels{{{chosen}}})"
@@ -153,7 +146,6 @@ def in_columns(expressions: Mapping[str, str]) -> str:
 def node_columns(node: str) -> dict[str, str]:
     """Return an expression for each column of a node's charts; cores, bytes, bytes a second, and percent."""
     chosen = _of_node(node)
-    root = _with(_ROOT, chosen)
     asked, has = "kube_pod_container_resource_requests", "kube_node_status_allocatable"
     living = f"* on (namespace, pod) group_left () {_LIVING}"
     columns = {"cpu_used": f"sum({node_cpu(node)})", "memory_used": f"sum({node_memory(node)})"}
@@ -166,10 +158,7 @@ def node_columns(node: str) -> dict[str, str]:
         "gpu": _first_of(
             f"avg(DCGM_FI_DEV_GPU_UTIL{{{chosen}}})", f'avg(DCGM_FI_DEV_GPU_UTIL{{Hostname="{escaped(node)}"}})'
         ),
-        "throttled": _first_of(
-            f"100 * max({_rate('container_pressure_cpu_waiting_seconds_total', root)})",
-            f"100 * max({_rate('node_pressure_cpu_waiting_seconds_total', chosen)})",
-        ),
+        "throttled": _first_of(*(f"100 * max({_rate(*each)})" for each in _node_pressures(chosen))),
         "filesystem": f"max({_first_of(*_node_filesystems(chosen))})",
         **{name: _sums(*counters) for name, counters in _node_counters(chosen).items()},
     }
@@ -186,6 +175,11 @@ def _node_counters(chosen: str) -> dict[str, tuple[tuple[str, str], ...]]:
     }
 
 
+def _node_pressures(chosen: str) -> tuple[tuple[str, str], ...]:
+    root = _with(_ROOT, chosen)
+    return ("container_pressure_cpu_waiting_seconds_total", root), ("node_pressure_cpu_waiting_seconds_total", chosen)
+
+
 def pool_use_columns(pool: str, pool_label: str) -> dict[str, str]:
     """Return an expression for each column of a pool's charts that no sample has: bytes a second are summed over its nodes, GPUs averaged;
     waiting for CPU and a file system's fullness, of which sums say nothing, are those of the node that has most. `pool_label` as in
@@ -195,30 +189,21 @@ def pool_use_columns(pool: str, pool_label: str) -> dict[str, str]:
     def over(function: str, *each: str) -> str:
         return f"{function}({_first_of(*each)} * on (node) group_left () {nodes})"
 
-    def pressure(metric: str, matchers: str) -> str:
-        return f"max by (node) ({_rate(metric, matchers)})"
-
     # The exporter says the node's name in its own label; where a scrape adds `node` too, both are the same.
     named = 'label_replace(DCGM_FI_DEV_GPU_UTIL{Hostname!=""}, "node", "$1", "Hostname", "(.+)")'
     return {
         "gpu": over("avg", 'avg by (node) (DCGM_FI_DEV_GPU_UTIL{node!=""})', f"avg by (node) ({named})"),
-        "throttled": "100 * "
-        + over(
-            "max",
-            pressure("container_pressure_cpu_waiting_seconds_total", _ROOT),
-            pressure("node_pressure_cpu_waiting_seconds_total", ""),
-        ),
+        "throttled": "100 * " + over("max", *(f"max by (node) ({_rate(*each)})" for each in _node_pressures(""))),
         "filesystem": over("max", *_node_filesystems("")),
         **{
-            name: over("sum", *(f"sum by (node) ({_rate(metric, matchers)})" for metric, matchers in counters))
+            name: over("sum", *(f"sum by (node) ({_rate(*each)})" for each in counters))
             for name, counters in _node_counters("").items()
         },
     }
 
 
 def pods_columns(namespace: str, name: str, *, with_prefix: bool = False) -> dict[str, str]:
-    """Return an expression for each column of a pod's charts; `with_prefix` adds all pods whose names go on after a dash, as an
-    execution's do."""
+    """Return an expression for each column of a pod's charts; `with_prefix` adds the pods whose names go on after a dash."""
     pod = f'"{escaped(name)}"' if not with_prefix else f'"{escaped(escape(name))}(-.*)?"'
     sign = "=~" if with_prefix else "="
     chosen = f'namespace="{escaped(namespace)}",pod{sign}{pod}'
@@ -233,16 +218,15 @@ def pods_columns(namespace: str, name: str, *, with_prefix: bool = False) -> dic
         of = _with(chosen, f'resource="{resource}"')
         columns[f"{resource}_requested"] = f"sum(kube_pod_container_resource_requests{{{of}}})"
         columns[f"{resource}_limit"] = f"sum(kube_pod_container_resource_limits{{{of}}})"
-    periods = (
-        f"sum({_rate(f'container_cpu_cfs_{each}', containers)})"
-        for each in ("throttled_periods_total", "periods_total")
+    throttled, periods = (
+        _rate(f"container_cpu_cfs_{each}_total", containers) for each in ("throttled_periods", "periods")
     )
     return {
         **columns,
         "gpu": _first_of(f"avg(DCGM_FI_DEV_GPU_UTIL{{{exported}}})", f"avg(DCGM_FI_DEV_GPU_UTIL{{{chosen}}})"),
         "throttled": _first_of(
             f"100 * max({_rate('container_pressure_cpu_waiting_seconds_total', containers)})",
-            f"100 * {' / '.join(periods)}",
+            f"100 * sum({throttled}) / sum({periods})",
         ),
         "volume": _pod_volumes(namespace, chosen),
         "read": _sums(
@@ -280,4 +264,4 @@ def _pod_volumes(namespace: str, chosen: str) -> str:
 
 def _sums(*counters: tuple[str, str]) -> str:
     """Return the sum of a counter's rates, of the first counter that has any."""
-    return _first_of(*(f"sum({_rate(metric, matchers)})" for metric, matchers in counters))
+    return _first_of(*(f"sum({_rate(*each)})" for each in counters))

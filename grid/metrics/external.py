@@ -1,14 +1,17 @@
-"""external.metrics.k8s.io as this installation serves it: its name, its Service, and the authority that signs its certificates.
+"""external.metrics.k8s.io as this installation serves it: its name, its Service, its metric, and the authority that signs its certificates.
 
 The authority's key is derived from the installation's secret key. So each web process signs a serving certificate of its own, and the
-controller knows the CA bundle for all of them, without a Secret that has to be distributed and renewed.
+controller knows the CA bundle for all of them, without a Secret that has to be distributed and renewed. The metric's number is written as
+an annotation on the HorizontalPodAutoscaler, by the controller, and read there by the web processes (`grid.runtime.demand`).
 """
 
 import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Annotated
 
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -17,6 +20,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 GROUP_VERSION = f"{GROUP}/{VERSION}"
+METRIC = "compute_grid_wanted_workers"
+EXECUTION_LABEL = "execution-id"  # a label of the metric, with the cluster's execution id
 HEALTH_PATH = "/healthz"  # needs no client certificate and returns no metrics
 LIFETIME = timedelta(days=90)  # of a serving certificate
 RENEWAL = timedelta(days=30)  # before its end
@@ -59,11 +64,9 @@ class Authority:
     @cached_property
     def pem(self) -> str:
         """The authority's own certificate. It does not depend on when or where it is made, so registering it again changes nothing."""
-        builder = _builder(_SUBJECT, self._key, self._key).serial_number(1)
-        builder = builder.not_valid_before(datetime(2024, 1, 1, tzinfo=UTC))
-        builder = builder.not_valid_after(datetime(2124, 1, 1, tzinfo=UTC))
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage(signs=True), critical=True)
+        first, last = (datetime(year, 1, 1, tzinfo=UTC) for year in (2024, 2124))
+        builder = _builder(_SUBJECT, self._key, self._key, signs=True).serial_number(1)
+        builder = builder.not_valid_before(first).not_valid_after(last)
         return builder.sign(self._key, hashes.SHA256(), ecdsa_deterministic=True).public_bytes(_PEM).decode()
 
     @property
@@ -75,10 +78,8 @@ class Authority:
         """Return a new key and a certificate for a server named `host`, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "compute-grid-web")])
-        builder = _builder(name, key, self._key).serial_number(x509.random_serial_number())
+        builder = _builder(name, key, self._key, signs=False).serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + LIFETIME)
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        builder = builder.add_extension(_usage(signs=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM)
@@ -87,8 +88,15 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, *, signs: bool
 ) -> x509.CertificateBuilder:
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        **dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"), False),
+        **dict.fromkeys(("encipher_only", "decipher_only"), False),
+    )
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -96,18 +104,24 @@ def _builder(
         .public_key(key.public_key())
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
+        .add_extension(usage, critical=True)
     )
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+class Demand(msgspec.Struct, frozen=True):
+    """The number of workers that a framework would like to have, and when it said so."""
+
+    wanted: Annotated[int, msgspec.Meta(ge=0, le=2**31)]  # as far as Kubernetes counts replicas
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def write_demand(demand: Demand) -> str:
+    return msgspec.json.encode(demand).decode()
+
+
+def read_demand(text: str) -> Demand | None:
+    try:
+        return msgspec.json.decode(text, type=Demand)
+    except (msgspec.DecodeError, UnicodeError):
+        return None

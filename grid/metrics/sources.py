@@ -1,4 +1,4 @@
-"""Sources of usage: one round of measurements per call, from metrics.k8s.io or from Prometheus.
+"""Sources of usage: one round of measurements per call, from metrics.k8s.io or from Prometheus; and what polls them for ever.
 
 Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and ClusterUnavailable when it has
 one that is failing.
@@ -7,12 +7,13 @@ one that is failing.
 import asyncio
 import logging
 import math
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from prometheus_api_client import PrometheusConnect
@@ -26,14 +27,19 @@ from grid.kube.objects import Metadata
 from grid.kube.resources import NODE_METRICS, POD_METRICS, Resource
 from grid.kube.slim import Slim
 from grid.metrics.expressions import node_cpu, node_memory, pod_cpu, pod_memory, pods_waiting
-from grid.metrics.usage import Measured, Usage
+from grid.metrics.usage import Measured, Usage, UsageStore
 
 logger = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 PROMETHEUS_SECONDS = 10.0
+PERIOD = 15.0  # metrics-server and most Prometheus set-ups measure no more often
+ABSENT_PERIOD = 300.0  # metrics may be installed any day, so checking seldom is enough
+_FORGET_AFTER = 8  # failed rounds, two minutes: older numbers would mislead
+_DECODED_AT_ONCE = (
+    500  # 5 ms: this API has no pages, and a large cluster's answer would keep the loop from its work for a second
+)
 
 
 class NoMetrics(GridError):
@@ -41,9 +47,9 @@ class NoMetrics(GridError):
 
 
 class UsageSource(Protocol):
-    async def measure(self) -> Measured:
-        """Return the last known usage of every node and pod."""
-        ...
+    """Knows the last usage of every node and pod."""
+
+    async def measure(self) -> Measured: ...
 
 
 class _Consumed(Slim, frozen=True, kw_only=True):
@@ -59,10 +65,6 @@ class _Metrics(Slim, frozen=True, kw_only=True):
 
 class _Page(Slim, frozen=True, kw_only=True):
     items: tuple[msgspec.Raw, ...] = ()
-
-
-# 5 ms: this API has no pages, and a large cluster's answer would keep the loop from its work for a second.
-_DECODED_AT_ONCE = 500
 
 
 class MetricsApi:
@@ -82,7 +84,6 @@ class MetricsApi:
         return Measured(nodes, pods, pods_at)
 
     async def measure_pods(self, namespace: str) -> dict[str, Usage]:
-        """Return the last known usage of one namespace's pods."""
         try:
             return (await self._read(POD_METRICS, namespace))[0]
         except NotFound as error:
@@ -133,8 +134,7 @@ def prometheus_client(base_url: str) -> PrometheusConnect:
 
 @contextmanager
 def answers_expected() -> Iterator[None]:
-    """Raise ClusterUnavailable for all that the library and its HTTP raise, and for answers of an unexpected shape, without their texts:
-    these may hold the URL with its password."""
+    """Raise ClusterUnavailable for whatever is raised, without its text, which may hold the URL with its password."""
     try:
         yield
     except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -143,13 +143,10 @@ def answers_expected() -> Iterator[None]:
 
 
 class Prometheus:
-    """A Prometheus that scrapes the kubelets' cAdvisor, asked with five instant queries in a thread.
-
-    `base_url` may carry a user and password; no message ever shows it.
-    """
+    """A Prometheus that scrapes the kubelets' cAdvisor, asked with five instant queries in a thread. `base_url` may carry a user and
+    password; no message ever shows it."""
 
     def __init__(self, base_url: str, *, clock: Callable[[], float] = time.time) -> None:
-        """Build it; `clock` returns the seconds since 1970."""
         self._clock = clock
         self._client = prometheus_client(base_url)
 
@@ -157,39 +154,30 @@ class Prometheus:
         return await asyncio.to_thread(self._measure)
 
     async def measure_pods(self, namespace: str) -> dict[str, Usage]:
-        """Return the last known usage of one namespace's pods."""
         labels = ("namespace", "pod")
         queries = (pod_cpu(namespace), labels), (pod_memory(namespace), labels)
         return await asyncio.to_thread(lambda: self._merged(*self._ask(*queries)))
 
     def _measure(self) -> Measured:
-        """Ask, and read the answers, which takes half a second of 50,000 pods."""
         node, pod = ("node",), ("namespace", "pod")
         at = self._clock()  # which an instant query answers for
         cpu, memory, cpu_of_pods, memory_of_pods, waiting = self._ask(
             (node_cpu(), node), (node_memory(), node), (pod_cpu(), pod), (pod_memory(), pod), (pods_waiting(), pod)
         )
-        measured = Measured(
-            self._merged(cpu, memory),
-            self._merged(cpu_of_pods, memory_of_pods),
-            pods_at=dict.fromkeys(cpu_of_pods, at),
-            waiting={key: float(percent) for key, percent in waiting.items()},
-        )
+        pods, times = self._merged(cpu_of_pods, memory_of_pods), dict.fromkeys(cpu_of_pods, at)
+        waits = {key: float(percent) for key, percent in waiting.items()}
+        measured = Measured(self._merged(cpu, memory), pods, times, waits)
         if measured.nodes or measured.pods:
             return measured
         raise NoMetrics(_("Prometheus answers but knows no containers; it must scrape the kubelets' cAdvisor metrics."))
 
     def _ask(self, *queries: tuple[str, tuple[str, ...]]) -> list[dict[str, Decimal]]:
-        """Return the values of each query by the labels that are named with it."""
         with answers_expected():
             return [_by(self._client.custom_query(query), *labels) for query, labels in queries]
 
     def _merged(self, cpu: Mapping[str, Decimal], memory: Mapping[str, Decimal]) -> dict[str, Usage]:
         return {
-            key: Usage(
-                cpu_millicores=math.ceil(cpu.get(key, Decimal(0)) * 1000),
-                memory_bytes=math.ceil(memory.get(key, Decimal(0))),
-            )
+            key: Usage(math.ceil(cpu.get(key, Decimal(0)) * 1000), math.ceil(memory.get(key, Decimal(0))))
             for key in cpu.keys() | memory.keys()
         }
 
@@ -202,24 +190,21 @@ class WithFallback:
         self._is_away = False
 
     async def measure(self) -> Measured:
-        return await self._first(self._prometheus.measure, self._api.measure)
+        return await self._first(lambda source: source.measure())
 
     async def measure_pods(self, namespace: str) -> dict[str, Usage]:
-        """Return the last known usage of one namespace's pods."""
-        return await self._first(self._prometheus.measure_pods, self._api.measure_pods, namespace)
+        return await self._first(lambda source: source.measure_pods(namespace))
 
-    async def _first(
-        self, ask: Callable[P, Awaitable[T]], instead: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def _first(self, ask: Callable[[Prometheus | MetricsApi], Awaitable[T]]) -> T:
         """Return the first answer. Where the cluster has no metrics, what is wrong is said of Prometheus, which somebody has chosen."""
         try:
-            answer = await ask(*args, **kwargs)
+            answer = await ask(self._prometheus)
         except GridError as problem:
             if not self._is_away:
                 logger.warning("metrics.k8s.io is asked for usage until Prometheus answers reason=%s", str(problem))
             self._is_away = True
             try:
-                return await instead(*args, **kwargs)
+                return await ask(self._api)
             except NoMetrics:
                 raise problem from None
         self._is_away = False
@@ -236,3 +221,47 @@ def _by(answer: Iterable[Mapping[str, Any]], *labels: str) -> dict[str, Decimal]
             if all(parts) and math.isfinite(value):
                 values["/".join(parts)] = Decimal(str(series["value"][1]))
     return values
+
+
+class UsagePoller:
+    """Measures usage periodically. `publish` is called after each round that changed the store or its `unavailable` sentence."""
+
+    def __init__(
+        self, source: UsageSource, store: UsageStore, publish: Callable[[str], None], rng: random.Random | None = None
+    ) -> None:
+        self._source, self._store, self._publish = source, store, publish
+        self._rng = rng or random.Random()
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Measure for ever, with about a period between two rounds, at random so that processes do not ask at the same time."""
+        while True:
+            period = await self._round()
+            await asyncio.sleep(period * self._rng.uniform(0.9, 1.1))
+
+    async def _round(self) -> float:
+        try:
+            measured = await self._source.measure()
+        except NoMetrics as reason:
+            self._say(str(reason), forget=True, level=logging.INFO)
+            return ABSENT_PERIOD
+        except Exception as error:
+            self._failures += 1
+            sentence = _("Usage is not being measured: {error}", error=error)
+            if not isinstance(error, GridError):
+                logger.exception("measuring usage failed")
+                name = type(error).__name__
+                sentence = _("Usage is not being measured: an answer was not understood ({name}).", name=name)
+            self._say(sentence, forget=self._failures >= _FORGET_AFTER)
+        else:
+            if self._failures:
+                logger.info("usage is measured again")
+            self._failures = 0
+            self._store.replace(measured)
+            self._publish(self._store.name)
+        return PERIOD
+
+    def _say(self, sentence: str, *, forget: bool, level: int = logging.WARNING) -> None:
+        if self._store.mark_unavailable(sentence, forget=forget):
+            logger.log(level, "no usage reason=%s", sentence)
+            self._publish(self._store.name)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar
 
 from django.conf import settings
 
@@ -23,7 +23,6 @@ from grid.database.changefeed import ChangeFeed, feed_of
 from grid.database.periodic import PeriodicRunner
 from grid.database.trouble import TroubleLog
 from grid.dataplanes import api_of, data_planes
-from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.api import KubeApi
 from grid.kube.hub import Hub
 from grid.kube.objects import ConfigMap
@@ -33,16 +32,13 @@ from grid.kube.store import Freshness, Store
 from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
 from grid.models.dataplane import LOCAL
-from grid.runtime import frontproxy
-from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
+from grid.runtime.caches import DataPlaneCaches, Life
 from grid.runtime.controllerlease import ControllerAway
-from grid.runtime.demand import DemandServer
+from grid.runtime.demand import FRONT_PROXY_NAME, FRONT_PROXY_NAMESPACE, DemandServer, front_proxy_of
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.explaining import PodExplainer
-from grid.runtime.frontproxy import front_proxy_of
 from grid.runtime.garbage import set_aside
-from grid.runtime.loopwatch import LoopWatch
-from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge
+from grid.runtime.metrics import CacheCollector, MetricsEndpoint
 from grid.runtime.periodictasks import periodic_tasks
 
 PUBLIC = (
@@ -51,13 +47,10 @@ PUBLIC = (
     "controllerlease",
     "executionrows",
     "executions",
-    "lifespan",
-    "loopwatch",
     "metrics",
-    "poolshapes",
+    "periodictasks",
     "roomchanges",
     "starts",
-    "verbose",
     "written",
 )
 
@@ -65,10 +58,7 @@ logger = logging.getLogger(__name__)
 
 RESTART_SECONDS = 5.0
 T = TypeVar("T")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+_now = partial(datetime.now, UTC)
 
 
 class _Local(Generic[T]):
@@ -80,16 +70,11 @@ class _Local(Generic[T]):
     def __get__(self, runtime: "Runtime", owner: type) -> T:
         return self._part(runtime.data_planes[LOCAL])
 
-    def __set__(self, runtime: "Runtime", value: T) -> NoReturn:
-        raise AttributeError("change the data plane's caches")  # an attribute of its own would differ from theirs
-
 
 @dataclass
 class Runtime:
-    """The state that pages read, built by `new_runtime`; tests put objects into its stores themselves.
-
-    Its stores and its client are those of the only data plane.
-    """
+    """The state that pages read, built by `new_runtime`; tests put objects into its stores themselves. Its stores and its client are those
+    of the only data plane."""
 
     data_planes: Mapping[str, DataPlaneCaches]
     executions: ActiveExecutions
@@ -108,7 +93,6 @@ class Runtime:
     pods = _Local(lambda caches: caches.pods)
     room = _Local(lambda caches: caches.room)
     room_changes = _Local(lambda caches: caches.room_changes)
-    volumes = _Local(lambda caches: caches.volumes)
     nodes = _Local(lambda caches: caches.nodes)
     events = _Local(lambda caches: caches.events)
     config_maps = _Local(lambda caches: caches.config_maps)
@@ -117,17 +101,14 @@ class Runtime:
     usage = _Local(lambda caches: caches.usage)
     contention = _Local(lambda caches: caches.contention)
     templates = _Local(lambda caches: caches.templates)
-
-    async def limits(self) -> NamespaceLimits | None:
-        """Return the quotas and limit ranges of the executions' namespace; None when they cannot be read."""
-        return await self._local.limits.get()
+    # To be called and awaited: the quotas and limit ranges of the executions' namespace; None when they cannot be read.
+    limits = _Local(lambda caches: caches.limits.get)
+    knows_controller = _Local(lambda caches: caches.controller.is_known)  # whether `controller_away` can tell
 
     def caches(self) -> dict[str, Freshness]:
-        """Return the freshness of each watch cache, by its name."""
         return self._local.freshness(self.monotonic())
 
     def controller_away(self) -> ControllerAway | None:
-        """Return that no controller works; None while one does or nobody can tell."""
         return self._local.controller.away(self.monotonic())
 
     def controller_state(self) -> tuple[ControllerAway | None, bool, str]:
@@ -153,7 +134,7 @@ def new_runtime(
     """Return empty stores around the API of each data plane, given by its id; nothing runs yet."""
     hub = Hub()
     return Runtime(
-        data_planes={id: new_caches(api, hub, monotonic=monotonic) for id, api in apis.items()},
+        data_planes={id: DataPlaneCaches(api, hub, monotonic=monotonic) for id, api in apis.items()},
         executions=ActiveExecutions(hub, clock=clock, feed=feed),
         hub=hub,
         periodic=PeriodicRunner(TroubleLog(monotonic), clock=clock, rng=random.Random()),
@@ -189,14 +170,11 @@ def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
 
 
 async def start_runtime() -> Runtime:
-    """Build the runtime from the settings, start filling its caches and return it; return the running one if there is one.
-
-    Never fails because of an unreachable cluster: the stores then say what is wrong, and fill once it answers. Raise UnsupportedDataPlanes.
-    """
+    """Build the runtime from the settings, start filling its caches and return it; return the running one if there is one. Never fails
+    because of an unreachable cluster: the stores then say what is wrong, and fill once it answers. Raise UnsupportedDataPlanes."""
     if _running:
         return _running[-1].runtime
-    apis = {id: api_of(id) for id in await database.background.run(data_planes)}
-    runtime = new_runtime(apis, feed=feed_of())
+    runtime = new_runtime({id: api_of(id) for id in await database.background.run(data_planes)}, feed=feed_of())
     servers: list[DemandServer | MetricsEndpoint] = []
     lives = lives_of(runtime, usage_source_of)
     lives["periodic tasks"] = partial(runtime.periodic.run, periodic_tasks(runtime))
@@ -207,9 +185,8 @@ async def start_runtime() -> Runtime:
         servers.append(demand)
         lives |= demand_lives
     if settings.METRICS_PORT:
-        loop = LoopWatch()
-        lives["loop"] = loop.run
-        metrics = MetricsEndpoint(CacheCollector(runtime.caches), loop_gauge(loop.longest))
+        metrics = MetricsEndpoint(CacheCollector(runtime.caches))
+        lives["loop"] = metrics.loop_watch.run
         await metrics.start(settings.METRICS_HOST, settings.METRICS_PORT)
         servers.append(metrics)
     _running.append(StartedRuntime(runtime, started(lives), servers))
@@ -218,7 +195,6 @@ async def start_runtime() -> Runtime:
 
 
 def usage_source_of(api: KubeApi) -> WithFallback | MetricsApi:
-    """Return the source of metrics that the settings name."""
     of_cluster = MetricsApi(api)
     return WithFallback(Prometheus(settings.PROMETHEUS_URL), of_cluster) if settings.PROMETHEUS_URL else of_cluster
 
@@ -226,10 +202,11 @@ def usage_source_of(api: KubeApi) -> WithFallback | MetricsApi:
 def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:
     """Return the server of the external metrics, and the loops that keep it up to date."""
     config: Store[ConfigMap] = Store("front_proxy")
-    feed = ListWatch(CONFIG_MAPS, ConfigMap, frontproxy.NAMESPACE, field_selector=f"metadata.name={frontproxy.NAME}")
+    named = f"metadata.name={FRONT_PROXY_NAME}"
+    feed = ListWatch(CONFIG_MAPS, ConfigMap, FRONT_PROXY_NAMESPACE, field_selector=named)
     server = DemandServer(
         runtime.autoscalers,
-        lambda: front_proxy_of(config.get(f"{frontproxy.NAMESPACE}/{frontproxy.NAME}")),
+        lambda: front_proxy_of(config.get(f"{FRONT_PROXY_NAMESPACE}/{FRONT_PROXY_NAME}")),
         namespace=settings.GRID_NAMESPACE,
         authority=Authority(settings.SECRET_KEY),
         host=ServiceReference.parse(settings.DEMAND_SERVICE).host,
@@ -269,8 +246,8 @@ def lives_of(runtime: Runtime, usage_source: Callable[[KubeApi], UsageSource]) -
     """Return the loops that keep the runtime up to date, by name."""
     lives: dict[str, Life] = {"executions": runtime.executions.run}
     for id, caches in runtime.data_planes.items():
-        following = followers(caches, usage_source(caches.api), runtime.hub, monotonic=runtime.monotonic)
-        lives |= {f"{name} of {id}": life for name, life in following.items()}
+        followers = caches.followers(usage_source(caches.api))
+        lives |= {f"{name} of {id}": life for name, life in followers.items()}
     if settings.DEMO:
         lives["sandbox"] = partial(look_for_sandbox, runtime)
     return lives
@@ -291,11 +268,10 @@ async def look_for_sandbox(runtime: Runtime, *, sleep: Callable[[float], Awaitab
 
 
 def started(lives: Mapping[str, Life]) -> list["asyncio.Task[None]"]:
-    """Return a task on the running loop for each of `lives`."""
     return [asyncio.create_task(supervised(name, life), name=f"runtime {name}") for name, life in lives.items()]
 
 
-async def supervised(name: str, life: Life, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+async def supervised(name: str, life: Life) -> None:
     """Run the loop again when it ends. Loops retry by themselves, so an end is a bug: it is logged as critical, but the process goes on."""
     while True:
         try:
@@ -303,4 +279,4 @@ async def supervised(name: str, life: Life, *, sleep: Callable[[float], Awaitabl
             logger.critical("a loop of the runtime returned, starting it again name=%s", name)
         except Exception:
             logger.critical("a loop of the runtime failed, starting it again name=%s", name, exc_info=True)
-        await sleep(RESTART_SECONDS)
+        await asyncio.sleep(RESTART_SECONDS)

@@ -8,7 +8,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from grid.database.periodic import PeriodicTask, RunsIn
@@ -20,17 +22,8 @@ from grid.kube.objects import Node, Pod
 from grid.kube.store import Store
 from grid.metrics.usage import Measured, Usage, UsageStore
 from grid.models import State
-from grid.nodes.contention import (
-    CALM_PERCENT,
-    Contention,
-    NodeRounds,
-    PodCpu,
-    PodSample,
-    advance,
-    contention,
-    for_owner,
-    pod_sample,
-)
+from grid.nodes import contention as rules
+from grid.nodes.contention import CALM_PERCENT, Contention, NodeRounds, PodCpu, PodSample
 from grid.runtime.executions import ActiveExecutions
 from grid.usage.contentionnotices import tell_owners
 
@@ -48,23 +41,17 @@ VICTIMS_AT_ONCE = 2000
 Run = Callable[..., Awaitable[Any]]
 
 
+@dataclass(eq=False)
 class ContentionWatch:
     """The contended nodes of one data plane. `execution_of` returns the execution of a pod, "" for another pod."""
 
-    def __init__(
-        self,
-        pods: Store[Pod],
-        nodes: Store[Node],
-        usage: UsageStore,
-        publish: Callable[[Topic], None],
-        *,
-        execution_of: Callable[[Pod], str],
-    ) -> None:
-        self._pods = pods
-        self._nodes = nodes
-        self._usage = usage
-        self._publish = publish
-        self._execution_of = execution_of
+    pods: Store[Pod]
+    nodes: Store[Node]
+    usage: UsageStore
+    publish: Callable[[Topic], None]
+    execution_of: Callable[[Pod], str]
+
+    def __post_init__(self) -> None:
         self._rounds: dict[str, NodeRounds] = {}
         self._contended: Mapping[str, Contention] = {}  # by node
         self._is_measured = asyncio.Event()
@@ -80,39 +67,34 @@ class ContentionWatch:
         while True:
             await self._is_measured.wait()
             self._is_measured.clear()
-            for _ in self._steps():
+            for _ in self.steps():
                 await asyncio.sleep(0)
-
-    def take_in(self) -> None:
-        """Take the last round of usage in at once; one that repeats measurements changes nothing."""
-        for _ in self._steps():
-            pass
 
     def on_node(self, name: str) -> Contention | None:
         return self._contended.get(name)
 
-    def _steps(self) -> Iterator[None]:
-        """Take the last round in, and pause again and again: nodes and pods may change meanwhile."""
-        measured = self._usage.measured
-        if self._usage.unavailable and measured.pods:
+    def steps(self) -> Iterator[None]:
+        """Take the last round in, and pause again and again: nodes and pods may change meanwhile. One that repeats changes nothing."""
+        measured = self.usage.measured
+        if self.usage.unavailable and measured.pods:
             return  # the last numbers stand, on all pages
         rounds, by_node, looked_at = dict[str, NodeRounds](), dict[str, Contention](), 0
-        for name in list(self._nodes.keys()):
-            before = self._rounds.get(name)
-            allocatable = self._allocatable(name)
-            used = measured.nodes.get(name)
-            if before is None and used is not None and used.cpu_millicores * 100 < CALM_PERCENT * allocatable:
+        for name in list(self.nodes.keys()):
+            before, node, used = self._rounds.get(name), self.nodes.get(name), measured.nodes.get(name)
+            if node is None:
+                continue
+            if before is None and used and used.cpu_millicores * 100 < CALM_PERCENT * _cores(node.status.allocatable):
                 continue  # most nodes, so a round costs little more than the busy ones
             samples = self._samples(name, measured)
             looked_at += 1
             if looked_at % NODES_AT_ONCE == 0:
                 yield
-            cores = self._cores_for_pods(name, allocatable, samples, used)
-            after = advance(before or NodeRounds(), cores, samples)
+            cores = self._cores_for_pods(node, samples, used)
+            after = rules.advance(before or NodeRounds(), cores, samples)
             if not samples or (after.calm and not after.is_contended):
                 continue
             rounds[name] = after
-            contended = self._contended.get(name) if after is before else contention(after, name, cores)
+            contended = self._contended.get(name) if after is before else rules.contention(after, name, cores)
             if contended is not None:
                 by_node[name] = contended
         self._rounds = rounds
@@ -133,16 +115,16 @@ class ContentionWatch:
         before, self._contended, self.victims = self.victims, by_node, victims
         self.worst = sorted(by_node.values(), key=lambda contended: (-scores[contended.node], contended.node))
         yield
-        self._publish(TOPIC)
+        self.publish(TOPIC)
         for name in names:
-            self._publish((TOPIC, NAME, name))
+            self.publish((TOPIC, NAME, name))
         for place, (id, victim) in enumerate(victims.items(), 1):
             if before.pop(id, None) is not victim:  # and so is let go: all at once would take long
-                self._publish((TOPIC, EXECUTION, id))
+                self.publish((TOPIC, EXECUTION, id))
             if place % VICTIMS_AT_ONCE == 0:
                 yield
         for id in before:
-            self._publish((TOPIC, EXECUTION, id))
+            self.publish((TOPIC, EXECUTION, id))
 
     def _add_victims(self, victims: dict[str, tuple[Contention, PodCpu]], where: Contention) -> None:
         """Add by execution where it may be short of CPU; of several pods the one that gets least of what it may use."""
@@ -151,73 +133,60 @@ class ContentionWatch:
             if other is None or _gets(pod) < _gets(other[1]):
                 victims[pod.group] = before if before is not None and before[1] is pod else (where, pod)
 
-    def _allocatable(self, name: str) -> int:
-        node = self._nodes.get(name)
-        return 0 if node is None else resource_amount("cpu", node.status.allocatable.get("cpu", ""))
-
-    def _cores_for_pods(self, name: str, allocatable: int, samples: Sequence[PodSample], used: Usage | None) -> int:
+    def _cores_for_pods(self, node: Node, samples: Sequence[PodSample], used: Usage | None) -> int:
         """Return what pods can use: more than is allocatable, where the node's own processes leave of what is reserved for them."""
-        node = self._nodes.get(name)
-        if node is None or used is None:
+        allocatable = _cores(node.status.allocatable)
+        if used is None:
             return allocatable
         own = max(0, used.cpu_millicores - sum(sample.used for sample in samples))
-        return max(allocatable, resource_amount("cpu", node.status.capacity.get("cpu", "")) - own)
+        return max(allocatable, _cores(node.status.capacity) - own)
 
     def _samples(self, node: str, measured: Measured) -> list[PodSample]:
         samples = []
-        for pod in self._pods.by("node", node):
+        for pod in self.pods.by("node", node):
             key = pod.metadata.key
-            usage = measured.pods.get(key)
-            if usage is not None and not has_ended(pod):
-                at, waiting = measured.pods_at.get(key, 0.0), measured.waiting.get(key)
-                group = self._execution_of(pod) or key
-                samples.append(pod_sample(pod, usage.cpu_millicores, at, group=group, waiting=waiting))
+            if (usage := measured.pods.get(key)) is not None and not has_ended(pod):
+                at, group = measured.pods_at.get(key, 0.0), self.execution_of(pod) or key
+                waiting = measured.waiting.get(key)
+                samples.append(rules.pod_sample(pod, usage.cpu_millicores, at, group=group, waiting=waiting))
         return samples
+
+
+def _cores(resources: Mapping[str, str]) -> int:
+    return resource_amount("cpu", resources.get("cpu", ""))
 
 
 def _gets(pod: PodCpu) -> tuple[float, str]:
     return pod.used / max(1, pod.could_use), pod.key
 
 
+@dataclass(eq=False)
 class ContentionNotices:
     """Tells the owners of executions that get too little CPU for some minutes."""
 
-    def __init__(
-        self,
-        watch: ContentionWatch,
-        executions: ActiveExecutions,
-        *,
-        run: Run = background.run,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._watch = watch
-        self._executions = executions
-        self._run = run
-        self._clock = clock
-        self._told: set[str] = set()
+    watch: ContentionWatch
+    executions: ActiveExecutions
+    run: Run = background.run
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _told: set[str] = field(default_factory=set, init=False)
 
     def periodic(self) -> PeriodicTask:
         # Drawn, so that the processes, which all tell the same, do not do so at the same time.
-        first_after = random.uniform(0, LOOK_SECONDS)
-        name, where = "contention notices", RunsIn.EVERY_PROCESS
-        return PeriodicTask(name, LOOK_SECONDS, self.run_once, where, first_after=first_after)
+        first = random.uniform(0, LOOK_SECONDS)
+        return PeriodicTask("contention notices", LOOK_SECONDS, self.run_once, RunsIn.EVERY_PROCESS, first_after=first)
 
     async def run_once(self) -> None:
-        """Tell what is new."""
-        self._told = {id for id in self._told if self._executions.get(id) is not None}
-        due = self._due()
-        if due:
-            await self._run(tell_owners, due, now=self._clock())
+        self._told = {id for id in self._told if self.executions.get(id) is not None}
+        if due := self._due():
+            await self.run(tell_owners, due, now=self.clock())
             self._told |= due.keys()
 
     def _due(self) -> dict[str, str]:
         """Return the sentence for the owner of each running execution that was not told yet, by its id."""
-        sentences = {}
-        for id, (where, pod) in self._watch.victims.items():
-            row = self._executions.get(id)
-            lasts = where.until - where.since >= NOTICE_SECONDS
-            if row is not None and lasts and row.state == State.RUNNING and id not in self._told:
-                sentences[id] = for_owner(pod, row.kind)
-                if len(sentences) == TOLD_AT_ONCE:
-                    break
-        return sentences
+        sentences = (
+            (id, rules.for_owner(pod, row.kind))
+            for id, (where, pod) in self.watch.victims.items()
+            if (row := self.executions.get(id)) is not None and row.state == State.RUNNING
+            if where.until - where.since >= NOTICE_SECONDS and id not in self._told
+        )
+        return dict(islice(sentences, TOLD_AT_ONCE))

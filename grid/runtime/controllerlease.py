@@ -6,7 +6,7 @@ Clocks of two machines are not compared: a Lease is old when it has not changed 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,19 +44,10 @@ class ControllerLease:
     """`heard` returns when the API server was last heard by anybody else in this process, on the same clock; None for never."""
 
     def __init__(
-        self,
-        api: KubeApi,
-        namespace: str,
-        *,
-        monotonic: Callable[[], float],
-        heard: Callable[[], float | None],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        self, api: KubeApi, namespace: str, *, monotonic: Callable[[], float], heard: Callable[[], float | None]
     ) -> None:
-        self._api = api
-        self._namespace = namespace
-        self._monotonic = monotonic
-        self._heard = heard
-        self._sleep = sleep
+        self._api, self._namespace = api, namespace
+        self._monotonic, self._heard = monotonic, heard
         self._answered_at: float | None = None
         self._failed_at = 0.0  # when the first question was sent that got no answer
         self._error = ""
@@ -67,13 +58,13 @@ class ControllerLease:
         self.unreadable = ""  # why the Lease cannot be read, though the API server answers
         self._is_readable = False  # False before the first answer, and without the right to read it
         self._lease: RawObject | None = None
+        self._version = ""  # of the lease, "" without one
         self._changed_at = 0.0
 
     async def run(self) -> None:
-        """Ask for ever."""
         while True:
             await self.ask()
-            await self._sleep(self._pause)
+            await asyncio.sleep(self._pause)
 
     async def ask(self) -> None:
         """Ask until there is an answer, at most twice. The first question still counts while the second is asked."""
@@ -113,7 +104,7 @@ class ControllerLease:
         """Note a refusal: the API server answers, though we may not read the Lease."""
         if self._is_readable or self._answered_at is None:
             logger.warning("the controller's lease cannot be read reason=%s", refused)
-        self._answered()
+        self._answered_at, self._error = self._monotonic(), ""
         self._is_readable, self.unreadable = False, sentence_of(refused)
 
     def freshness(self, now: float) -> Freshness:
@@ -168,14 +159,8 @@ class ControllerLease:
         return lease
 
     def _take(self, lease: RawObject | None) -> None:
-        if not self._is_readable or self._error or _version(lease) != _version(self._lease):
+        version = str(lease["metadata"]["resourceVersion"]) if lease is not None else ""
+        if not self._is_readable or self._error or version != self._version:
             self._changed_at = self._monotonic()  # without an answer the controller could not renew it either
-        self._answered()
-        self._is_readable, self._lease = True, lease
-
-    def _answered(self) -> None:
         self._answered_at, self._error = self._monotonic(), ""
-
-
-def _version(lease: RawObject | None) -> str:
-    return str(lease["metadata"]["resourceVersion"]) if lease is not None else ""
+        self._is_readable, self._lease, self._version = True, lease, version

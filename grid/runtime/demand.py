@@ -5,15 +5,19 @@ replica knows the number, and none asks a framework. A number is served only whi
 its conditions and keeps its size, which is better than shrinking on old news.
 
 Only the API server is answered, which authenticates by its front-proxy certificate; until the cluster's front-proxy authority is known,
-nobody is. Certificates change while this runs: new connections are accepted with the new ones, old connections end.
+nobody is. Kubernetes publishes that authority and the names that it signs in the ConfigMap
+`kube-system/extension-apiserver-authentication`; the API server has already authorized the request behind such a certificate, so nothing
+else is decided here. Certificates change while this runs: new connections are accepted with the new ones, old connections end.
 """
 
 import asyncio
+import json
 import logging
 import socket
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,14 +26,14 @@ from aiohttp import web
 
 from grid.core.labels import KEYS
 from grid.core.translation import gettext as _
-from grid.kube.objects import Autoscaler
+from grid.kube.objects import Autoscaler, ConfigMap
 from grid.kube.store import Store
-from grid.metrics.demand import EXECUTION_LABEL, METRIC, read_demand
-from grid.metrics.external import GROUP, GROUP_VERSION, HEALTH_PATH, LIFETIME, RENEWAL, VERSION, Authority
-from grid.runtime.frontproxy import FrontProxy
+from grid.metrics import external
+from grid.metrics.external import GROUP, GROUP_VERSION, HEALTH_PATH, METRIC, Authority, read_demand
 
 logger = logging.getLogger(__name__)
 
+FRONT_PROXY_NAMESPACE, FRONT_PROXY_NAME = "kube-system", "extension-apiserver-authentication"
 OLDEST = timedelta(minutes=3)
 _PATH = f"/apis/{GROUP_VERSION}"
 _LIST_KIND = "ExternalMetricValueList"
@@ -40,51 +44,66 @@ _UNKNOWN = _(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class FrontProxy:
+    """The front proxy's authority, in PEM, and the allowed names; no names mean that any is allowed, as in Kubernetes."""
+
+    authority: str
+    names: Collection[str]
+
+    def accepts(self, certificate: Any) -> bool:
+        """Return True when `certificate`, signed by the authority and as `ssl` describes it, is an API server's."""
+        subject = [pair for part in certificate.get("subject", ()) for pair in part]
+        return not self.names or any(key == "commonName" and value in self.names for key, value in subject)
+
+
+def front_proxy_of(config_map: ConfigMap | None) -> FrontProxy | None:
+    """Return the front proxy that the ConfigMap announces; None when it announces none that can be used."""
+    data = config_map.data if config_map is not None else {}
+    authority = data.get("requestheader-client-ca-file", "")
+    if not authority:
+        return None
+    try:
+        names = json.loads(data.get("requestheader-allowed-names") or "[]")
+        ssl.create_default_context(cadata=authority)
+    except (ValueError, ssl.SSLError):
+        return None
+    return FrontProxy(authority, tuple(str(name) for name in names))
+
+
 def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str, Any]]:
     """Return the metric's items for these autoscalers; an autoscaler whose number is missing or old is left out."""
     items = []
     for autoscaler in autoscalers:
         demand = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
-        if demand is not None and now - demand.at <= OLDEST:
-            items.append(
-                {
-                    "metricName": METRIC,
-                    "metricLabels": {EXECUTION_LABEL: autoscaler.metadata.labels.get(KEYS.execution, "")},
-                    "timestamp": demand.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    "value": str(demand.wanted),
-                }
-            )
+        if demand is None or now - demand.at > OLDEST:
+            continue
+        labels = {external.EXECUTION_LABEL: autoscaler.metadata.labels.get(KEYS.execution, "")}
+        at = demand.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        items.append({"metricName": METRIC, "metricLabels": labels, "timestamp": at, "value": str(demand.wanted)})
     return items
 
 
+@dataclass(eq=False)
 class DemandServer:
     """The HTTPS server of the API. `host` is the name in its certificate; `front_proxy` returns how the API server is authenticated now."""
 
-    def __init__(
-        self,
-        autoscalers: Store[Autoscaler],
-        front_proxy: Callable[[], FrontProxy | None],
-        *,
-        namespace: str,
-        authority: Authority,
-        host: str,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._autoscalers = autoscalers
-        self._front_proxy = front_proxy
-        self._namespace = namespace
-        self._authority = authority
-        self._host = host
-        self._clock = clock
+    autoscalers: Store[Autoscaler]
+    front_proxy: Callable[[], FrontProxy | None]
+    namespace: str
+    authority: Authority
+    host: str
+    clock: Callable[[], datetime]
+
+    def __post_init__(self) -> None:
         self._known: FrontProxy | None = None
-        self._renew_at = clock()
+        self._renew_at = self.clock()
         self._socket: socket.socket | None = None
         self._site: web.SockSite | None = None
         app = web.Application(middlewares=[self._only_the_api_server])
         app.router.add_get(HEALTH_PATH, self._health)
-        app.router.add_get("/apis", self._groups)
-        app.router.add_get(f"/apis/{GROUP}", self._group)
-        app.router.add_get(_PATH, self._resources)
+        for path in _DISCOVERY:
+            app.router.add_get(path, self._discover)
         app.router.add_get(f"{_PATH}/namespaces/{{namespace}}/{{metric}}", self._values)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
@@ -107,11 +126,11 @@ class DemandServer:
 
     async def refresh(self) -> None:
         """Accept new connections with the present certificates if they have changed; do nothing before `start`."""
-        known, now = self._front_proxy(), self._clock()
+        known, now = self.front_proxy(), self.clock()
         if self._socket is None or (self._site is not None and known == self._known and now < self._renew_at):
             return
-        context = _tls(self._authority.issue(self._host, now=now), known)
-        before, self._known, self._renew_at = self._site, known, now + LIFETIME - RENEWAL
+        context = _tls(self.authority.issue(self.host, now=now), known)
+        before, self._known, self._renew_at = self._site, known, now + external.LIFETIME - external.RENEWAL
         # The listening socket stays, so that no connection is refused in between.
         self._site = web.SockSite(self._runner, self._socket.dup(), ssl_context=context)
         await self._site.start()
@@ -152,16 +171,8 @@ class DemandServer:
         problems = [] if self._known is not None else [_UNKNOWN]
         return web.json_response({"problems": problems}, status=503 if problems else 200)
 
-    async def _groups(self, request: web.Request) -> web.Response:
-        return web.json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_GROUP]})
-
-    async def _group(self, request: web.Request) -> web.Response:
-        return web.json_response({"kind": "APIGroup", "apiVersion": "v1", **_GROUP})
-
-    async def _resources(self, request: web.Request) -> web.Response:
-        resource = {"name": METRIC, "singularName": "", "namespaced": True, "kind": _LIST_KIND, "verbs": ["get"]}
-        body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION, "resources": [resource]}
-        return web.json_response(body)
+    async def _discover(self, request: web.Request) -> web.Response:
+        return web.json_response(_DISCOVERY[request.path])
 
     async def _values(self, request: web.Request) -> web.Response:
         namespace, metric = request.match_info["namespace"], request.match_info["metric"]
@@ -169,17 +180,24 @@ class DemandServer:
             words = _("There is no metric {metric} here; there is {known}.", metric=metric, known=METRIC)
             return _refused(404, "NotFound", words)
         key, _unused, wanted = request.query.get("labelSelector", "").partition("=")
-        if key != EXECUTION_LABEL or not wanted:
-            words = _("Say which cluster: labelSelector={label}=<execution id>.", label=EXECUTION_LABEL)
+        if key != external.EXECUTION_LABEL or not wanted:
+            words = _("Say which cluster: labelSelector={label}=<execution id>.", label=external.EXECUTION_LABEL)
             return _refused(400, "BadRequest", words)
-        autoscalers = self._autoscalers.by("execution", wanted) if namespace == self._namespace else []
-        items = values(autoscalers, now=self._clock())
+        autoscalers = self.autoscalers.by("execution", wanted) if namespace == self.namespace else []
+        items = values(autoscalers, now=self.clock())
         body = {"kind": _LIST_KIND, "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
         return web.json_response(body)
 
 
-_VERSION = {"groupVersion": GROUP_VERSION, "version": VERSION}
+_VERSION = {"groupVersion": GROUP_VERSION, "version": external.VERSION}
 _GROUP = {"name": GROUP, "versions": [_VERSION], "preferredVersion": _VERSION}
+_RESOURCE = {"name": METRIC, "singularName": "", "namespaced": True, "kind": _LIST_KIND, "verbs": ["get"]}
+_LIST = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION, "resources": [_RESOURCE]}
+_DISCOVERY = {
+    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_GROUP]},
+    f"/apis/{GROUP}": {"kind": "APIGroup", "apiVersion": "v1", **_GROUP},
+    _PATH: _LIST,
+}
 
 
 def _refused(code: int, reason: str, message: str) -> web.Response:

@@ -13,6 +13,8 @@ from grid.models.execution import ExecutionQuerySet, object_name_of
 
 KEPT_AFTER_END = timedelta(hours=1)
 Version = tuple[int, datetime]  # differs after each write of an execution
+# What is compared to find out what was written: the versions of all shown executions; and what differs when roles in projects do.
+SnapshotVersions = tuple[Mapping[str, Version], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,6 @@ class ExecutionRow:
         return words_of(self.reason, self.reason_values, self.message, Reader(self.owner_username, to_owner))
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotVersions:
-    """The state that is compared to find out what was written."""
-
-    versions: Mapping[str, Version]  # of all executions that are shown
-    roles: object  # differs when anybody joined or left a project, or changed roles
-
-
 _COLUMNS = (
     *("id", "kind", "title", "owner_id", "project_id", "tier_id"),
     *("state", "state_since", "reason", "reason_values", "message"),
@@ -74,14 +68,12 @@ _NAMES = {f"{relation}_name": F(f"{relation}__name") for relation in ("project",
 
 
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
-    """Return the unsettled executions and the settled ones that ended recently: two querysets, because each has an index and their union
-    has none."""
+    """Return the unsettled executions and those that ended lately: two querysets, as each has an index and their union none."""
     lately = Execution.objects.filter(settled_at__isnull=False, ended_at__gt=now - KEPT_AFTER_END)
     return Execution.objects.unsettled(), lately
 
 
 def read_versions(now: datetime) -> SnapshotVersions:
-    """Read the marks in three cheap queries, of indexes and a few columns."""
     versions = {
         id: (revision, updated_at)
         for rows in _shown(now)
@@ -90,7 +82,7 @@ def read_versions(now: datetime) -> SnapshotVersions:
     # Joining, leaving and changing roles each change one of these; two people who swap roles in one statement would not.
     sums = {role: Sum("pk", filter=Q(role=role)) for role in Membership.Role.values}
     roles = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
-    return SnapshotVersions(versions, tuple(roles.values()))
+    return versions, tuple(roles.values())
 
 
 def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:

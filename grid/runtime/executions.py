@@ -7,17 +7,17 @@ in any case, the versions of all are compared, so a change that it missed is see
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from random import Random
+from typing import Any
 
 from grid.core.workqueue import in_slices
 from grid.database import threads as database
 from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.kube.hub import NAME, Hub
-from grid.runtime.executionrows import ExecutionRow, SnapshotVersions, read_rows, read_versions
+from grid.runtime.executionrows import ExecutionRow, read_rows, read_versions
 from grid.runtime.written import publish_written
 
 logger = logging.getLogger(__name__)
@@ -35,11 +35,11 @@ MOST_BY_ID = 500  # above this number all rows are compared instead
 PUT_AT_ONCE = 500  # rows, 4 ms
 COMPARED_AT_ONCE = 2_000  # versions, 2 to 6 ms
 
-_Value = TypeVar("_Value")
+Clock = Callable[[], datetime]
 Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
 
 
-async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
+async def _run(read: Callable[[datetime], Any], now: datetime) -> Any:
     """Run a read of the ORM in a thread. A cancelled caller waits a while for it, lest it read after what comes next."""
     reader = asyncio.ensure_future(database.background.run(read, now))
     reader.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -57,27 +57,14 @@ class ActiveExecutions:
     """The snapshot of executions. `run()` keeps it fresh; `refresh()` and `read_changes()` make it fresh now, one after the other."""
 
     def __init__(
-        self,
-        hub: Hub,
-        *,
-        clock: Callable[[], datetime],
-        feed: ChangeFeed | None = None,
-        period: float = PERIOD,
-        idle_period: float = IDLE_PERIOD,
-        ask: Ask = _in_thread,
-        rng: random.Random | None = None,
+        self, hub: Hub, *, clock: Clock, feed: ChangeFeed | None = None, ask: Ask = _run, rng: Random | None = None
     ) -> None:
-        self.version = 0
-        self._hub = hub
-        self._clock = clock
-        self._listener = FeedSubscriber(feed, self._take_news, rng=rng or random.Random()) if feed is not None else None
+        self._hub, self._clock = hub, clock
+        self._listener = FeedSubscriber(feed, self._take_news, rng=rng or Random()) if feed is not None else None
         self._ask = ask
-        self._period = period
-        self._idle_period = idle_period
         self._rows: dict[str, ExecutionRow] = {}
-        self._of_owner: dict[int, dict[str, ExecutionRow]] = {}
-        self._of_project: dict[str, dict[str, ExecutionRow]] = {}
-        self._of_tier: dict[str, dict[str, ExecutionRow]] = {}
+        columns = ("owner_id", "project_id", "tier_id")
+        self._by: dict[str, dict[int | str, dict[str, ExecutionRow]]] = {column: {} for column in columns}
         self._roles_in: dict[str, Mapping[int, str]] = {}  # by project, from its row that was read last
         self._listeners: list[RowListener] = []
         self._roles: object = None
@@ -103,18 +90,18 @@ class ActiveExecutions:
 
     def of_owner(self, user_id: int) -> Collection[ExecutionRow]:
         """Return one person's rows, in no order; a live view like `values`."""
-        return self._of_owner.get(user_id, {}).values()
+        return self._by["owner_id"].get(user_id, {}).values()
 
     def seen_by(self, user_id: int) -> Iterator[ExecutionRow]:
         """Yield the rows that a person owns, and those of the person's projects, in no order."""
         yield from self.of_owner(user_id)
         for project, roles in self._roles_in.items():
             if user_id in roles:
-                yield from (row for row in self._of_project[project].values() if row.owner_id != user_id)
+                yield from (row for row in self._by["project_id"][project].values() if row.owner_id != user_id)
 
     def one_of_each(self) -> Iterator[ExecutionRow]:
         """Yield rows among which each owner, project and tier of any row occurs: far fewer than all rows."""
-        for index in (self._of_owner, self._of_project, self._of_tier):
+        for index in self._by.values():
             yield from (next(iter(rows.values())) for rows in index.values())
 
     def subscribe(self, listener: RowListener) -> None:
@@ -122,13 +109,12 @@ class ActiveExecutions:
         self._listeners.append(listener)
 
     def hint(self) -> None:
-        """Compare at once because an execution was written, or soon if a feed does not report it. Safe from any thread, and when nothing
-        runs."""
+        """Compare now because an execution was written, or soon if a feed does not report it. Safe from any thread and at any time."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._take_hint, self._loop)
 
     def _take_hint(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._doubted_at = min(self._doubted_at, loop.time() + (self._period if self._is_told else 0))
+        self._doubted_at = min(self._doubted_at, loop.time() + (PERIOD if self._is_told else 0))
         self._awake.set()
 
     def _take_news(self, news: Collection[Change]) -> None:
@@ -144,8 +130,7 @@ class ActiveExecutions:
         self._awake.set()
 
     async def refresh(self) -> bool:
-        """Compare the versions of all executions and read those that differ. Return True, and publish the hub's topic, when a row
-        changed."""
+        """Compare the versions of all executions and read those that differ. Return True, and publish, when a row changed."""
         async with self._reading:
             return await self._compare()
 
@@ -166,17 +151,17 @@ class ActiveExecutions:
     async def _compare(self) -> bool:
         now, loop_time, reported = self._clock(), asyncio.get_running_loop().time(), self._all_told
         self._looked_at = loop_time
-        marks: SnapshotVersions = await self._ask(read_versions, now)
-        known, versions = self._rows, marks.versions
+        versions, roles = await self._ask(read_versions, now)
+        known = self._rows
         wanted = set[str]()
         async for id in in_slices(versions, COMPARED_AT_ONCE):
             if id not in known or known[id].version != versions[id]:
                 wanted.add(id)
         old = loop_time - self._named_at >= (LONGEST_PERIOD if self._is_told else WHOLE_PERIOD)
-        if old or reported != self._all_read or marks.roles != self._roles or len(wanted) > MOST_BY_ID:
+        if old or reported != self._all_read or roles != self._roles or len(wanted) > MOST_BY_ID:
             rows = await self._ask(read_rows, now)
             changed = await self._replace_some({row.id for row in rows} | known.keys(), rows)
-            self._roles, self._all_read, self._named_at = marks.roles, reported, loop_time
+            self._roles, self._all_read, self._named_at = roles, reported, loop_time
             return changed
         gone = known.keys() - versions.keys()
         rows = await self._ask(partial(read_rows, ids=wanted), now) if wanted else []
@@ -190,36 +175,38 @@ class ActiveExecutions:
             async for id in in_slices(ids, PUT_AT_ONCE):
                 changed |= self._put(id, new.get(id))
         finally:  # also when cancelled between two slices
-            self._tell(changed)
-        return changed
-
-    def _tell(self, changed: bool) -> bool:
-        if changed:
-            self.version += 1
-            self._hub.publish(TOPIC)
+            if changed:
+                self._hub.publish(TOPIC)
         return changed
 
     def _put(self, id: str, new: ExecutionRow | None) -> bool:
         """Store one row, or remove it when None; return True and tell the listeners when it changed, not only its version."""
         old = self._rows.get(id)
         if old is not None and new is not None and old == new:
-            self._rows[id] = self._of_owner[new.owner_id][id] = self._of_project[new.project_id][id] = new
-            self._of_tier[new.tier_id][id] = new
+            self._rows[id] = new
+            for column, index in self._by.items():
+                index[getattr(new, column)][id] = new
             return False
         self._rows.pop(id, None)
-        if old is not None:
-            _take_out(self._of_owner, old.owner_id, id)
-            _take_out(self._of_tier, old.tier_id, id)
-            if _take_out(self._of_project, old.project_id, id):
-                del self._roles_in[old.project_id]
+        for column, index in self._by.items():
+            if old is not None:
+                rows = index[getattr(old, column)]
+                del rows[id]
+                if not rows:
+                    del index[getattr(old, column)]
+            if new is not None:
+                index.setdefault(getattr(new, column), {})[id] = new
+        if old is not None and old.project_id not in self._by["project_id"]:
+            del self._roles_in[old.project_id]
         if new is not None:
             self._rows[id] = new
-            self._of_owner.setdefault(new.owner_id, {})[id] = new
-            self._of_project.setdefault(new.project_id, {})[id] = new
-            self._of_tier.setdefault(new.tier_id, {})[id] = new
             self._roles_in[new.project_id] = new.project_roles
         if old is None and new is None:
             return False
+        self._announce(id, old, new)
+        return True
+
+    def _announce(self, id: str, old: ExecutionRow | None, new: ExecutionRow | None) -> None:
         for listener in self._listeners:
             try:
                 listener(old, new)
@@ -228,12 +215,11 @@ class ActiveExecutions:
         self._hub.publish((TOPIC, NAME, id))
         for owner in {row.owner_id for row in (old, new) if row is not None}:
             self._hub.publish((TOPIC, OWNER, str(owner)))
-        return True
 
     async def catch_up(self) -> None:
         """Compare now, because an execution is missing that another process may have just created; at most once a period, whoever asks."""
         async with self._reading:  # callers that wait here share what the first has read
-            if asyncio.get_running_loop().time() - self._looked_at < self._period:
+            if asyncio.get_running_loop().time() - self._looked_at < PERIOD:
                 return
             try:
                 await self._compare()
@@ -244,7 +230,10 @@ class ActiveExecutions:
     def replace(self, rows: Iterable[ExecutionRow]) -> bool:
         """Replace all rows. Return True, and publish the hub's topics, when one changed."""
         new = {row.id: row for row in rows}
-        return self._tell(True in {self._put(id, new.get(id)) for id in new.keys() | self._rows.keys()})
+        changed = True in {self._put(id, new.get(id)) for id in new.keys() | self._rows.keys()}
+        if changed:
+            self._hub.publish(TOPIC)
+        return changed
 
     async def run(self) -> None:
         """Read what the feed reports, for ever, and compare all rows each period while a page is open and no feed works, else rarely."""
@@ -254,7 +243,7 @@ class ActiveExecutions:
                 tasks.create_task(self._listener.run())
                 # All rows are read for the first that it tells, and not twice.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._period):
+                    async with asyncio.timeout(PERIOD):
                         await self._awake.wait()
             await self._look_for_ever(self._loop)
 
@@ -264,7 +253,7 @@ class ActiveExecutions:
             self._awake.clear()
             news, self._news = self._news, set()
             seldom = self._is_told or not self._hub.is_watched(TOPIC)
-            due_at, began = looked_at + (self._idle_period if seldom else self._period), loop.time()
+            due_at, began = looked_at + (IDLE_PERIOD if seldom else PERIOD), loop.time()
             try:
                 if began >= min(due_at, self._doubted_at):
                     looked_at, self._doubted_at = began, float("inf")
@@ -276,17 +265,8 @@ class ActiveExecutions:
                 logger.exception("executions not read; trying again")
                 self._news |= news
                 looked_at = float("-inf")
-                await asyncio.sleep(self._period)
-            await asyncio.sleep(max(MERGE_SECONDS, min(self._period, REST * (loop.time() - began))))
+                await asyncio.sleep(PERIOD)
+            await asyncio.sleep(max(MERGE_SECONDS, min(PERIOD, REST * (loop.time() - began))))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._period):  # after a period without news check whether a page is open
+                async with asyncio.timeout(PERIOD):  # after a period without news check whether a page is open
                     await self._awake.wait()
-
-
-def _take_out(index: dict[_Value, dict[str, ExecutionRow]], value: _Value, id: str) -> bool:
-    """Remove the id from the index; return True when nothing of that value is left."""
-    del index[value][id]
-    if index[value]:
-        return False
-    del index[value]
-    return True

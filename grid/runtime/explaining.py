@@ -23,9 +23,9 @@ from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod
+from grid.runtime.caches import TEMPLATES_TOPIC as TEMPLATES
 from grid.runtime.caches import DataPlaneCaches, asked_pool, id_of
 from grid.runtime.executions import ActiveExecutions
-from grid.runtime.pooltemplates import TOPIC as TEMPLATES
 from grid.runtime.roomchanges import room_topic
 from grid.runtime.volumelists import TOPIC as VOLUMES
 
@@ -51,8 +51,7 @@ class PodExplainer:
     """`executions` tell whose pods hold the nodes."""
 
     def __init__(self, caches: DataPlaneCaches, executions: ActiveExecutions) -> None:
-        self._caches = caches
-        self._executions = executions
+        self._caches, self._executions = caches, executions
         self._kinds: tuple[int, NodeKinds] = -1, NodeKinds(())
         self._known: Answers[Diagnosis] = {}
         self._outlooks: Answers[Outlook] = {}
@@ -63,11 +62,11 @@ class PodExplainer:
         if not is_unplaced(pod) or not self._knows_nodes():
             return explain_pod(pod, events, now=now, is_node_deleted=self._is_node_deleted(pod, now))
 
-        def explained() -> Diagnosis:
-            return explain_pod(pod, events, now=now, scheduling=self._scheduling(pod, names_others))
-
-        shape = self._shape(pod, events, names_others, now)
-        return self._remembered(self._known, shape, self._basis(pod), now, explained)
+        return self._remembered(
+            self._known,
+            (pod, events, names_others, now),
+            lambda: explain_pod(pod, events, now=now, scheduling=self._scheduling(pod, names_others)),
+        )
 
     def outlook(self, pod: Pod, *, now: datetime) -> Outlook | None:
         """Return what the pod may hope for; None when it waits for no node, or the nodes are not known yet."""
@@ -75,15 +74,20 @@ class PodExplainer:
             return None
         events = self._caches.events.about_pod(pod)
 
-        def hoped_for() -> Outlook:
-            return outlook_of(pod, events, self._scheduling(pod, names_others=False), now=now)
-
-        return self._remembered(self._outlooks, self._shape(pod, events, False, now), self._basis(pod), now, hoped_for)
+        return self._remembered(
+            self._outlooks,
+            (pod, events, False, now),
+            lambda: outlook_of(pod, events, self._scheduling(pod, names_others=False), now=now),
+        )
 
     def _remembered(
-        self, answers: Answers[T], shape: Hashable, basis: Hashable, now: datetime, answer: Callable[[], T]
+        self, answers: Answers[T], about: tuple[Pod, Sequence[Event], bool, datetime], answer: Callable[[], T]
     ) -> T:
-        """Return the answer for pods of this shape, which holds for a while, as long as its basis stays."""
+        """Return the answer for pods of this shape, which holds for a while, as long as the nodes and what else it is based on stay."""
+        pod, now, caches = about[0], about[-1], self._caches
+        shape, room = self._shape(*about), caches.room_changes.version(asked_pool(pod))
+        volumes = caches.volumes.version if pod.spec.volumes else 0
+        basis = room, caches.config_maps.version, caches.templates.version, volumes
         known = answers.get(shape)
         if known is not None and known[0] == basis and timedelta() <= now - known[1] < GOOD_FOR:
             return known[2]
@@ -118,35 +122,22 @@ class PodExplainer:
         """Return whether both lists have been read; an incomplete one would show room that is taken."""
         return self._caches.nodes.freshness(0.0).synced and self._caches.pods.freshness(0.0).synced
 
-    def _basis(self, pod: Pod) -> Hashable:
-        caches = self._caches
-        volumes = caches.volumes.version if pod.spec.volumes else 0
-        room = caches.room_changes.version(asked_pool(pod))
-        return room, caches.config_maps.version, caches.templates.version, volumes
-
     def _shape(self, pod: Pod, events: Sequence[Event], names_others: bool, now: datetime) -> Hashable:
-        """Return everything of a pod that its explanation may depend on."""
         spec, scheduled = pod.spec, next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-        decisive = tuple((event.reason, event.message, _round(event)) for event in _decisive(events))
+        refused = latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling")
+        scaled = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+        newest = [event for event in (refused, scaled, karpenters_word(events)) if event is not None]
+        decisive = tuple((event.reason, event.message, _round(event)) for event in newest)
         related = spec.affinity is not None or spec.topology_spread_constraints or self._caches.room.keeping_apart()
         return (
             names_others,
             pod.metadata.namespace,
             _encoded(
                 (
-                    dict(requested_amounts(pod)),
-                    spec.node_selector,
-                    spec.tolerations,
-                    spec.affinity,
-                    spec.topology_spread_constraints,
-                    spec.scheduling_gates,
-                    spec.scheduler_name,
-                    spec.resource_claims,
-                    self._reach(pod, events, now),
-                    host_ports(pod),
-                    spec.priority,
-                    spec.preemption_policy,
-                    pod.status.nominated_node_name,
+                    *(dict(requested_amounts(pod)), self._reach(pod, events, now), host_ports(pod)),
+                    *(spec.node_selector, spec.tolerations, spec.affinity, spec.topology_spread_constraints),
+                    *(spec.scheduling_gates, spec.scheduler_name, spec.resource_claims),
+                    *(spec.priority, spec.preemption_policy, pod.status.nominated_node_name),
                     pod.metadata.labels if related else {},
                 )
             ),
@@ -168,11 +159,11 @@ class PodExplainer:
 
     def _scheduling(self, pod: Pod, names_others: bool) -> SchedulingContext:
         caches = self._caches
-        # Their reports of health leave the nodes as pods see them.
-        if self._kinds[0] != caches.room_changes.nodes_version:
-            self._kinds = caches.room_changes.nodes_version, NodeKinds(tuple(caches.nodes.values()))
-        kinds = self._kinds[1]
-        known = caches.volumes.known_for(pod)
+        version, kinds = self._kinds
+        if version != caches.room_changes.nodes_version:  # reports of health leave the nodes as pods see them
+            kinds = NodeKinds(tuple(caches.nodes.values()))
+            self._kinds = caches.room_changes.nodes_version, kinds
+        claims, volumes, classes = caches.volumes.known_for(pod) or (None, None, None)
         return SchedulingContext(
             nodes=kinds.nodes,
             kinds=kinds,
@@ -183,18 +174,16 @@ class PodExplainer:
             groups=caches.groups.by_pool() or None,
             templates=caches.templates.nodes,
             templates_own=caches.templates.own,
-            claims=known.claims if known is not None else None,
-            volumes=known.volumes if known is not None else None,
-            classes=known.classes if known is not None else None,
+            claims=claims,
+            volumes=volumes,
+            classes=classes,
             claim_events=caches.events.about_claim,
             holder=self._holder if names_others else self._anonymous,
         )
 
     def _holder(self, pod: Pod) -> str:
-        row = self._executions.get(id_of(pod))
-        if row is None:
-            return self._kind(pod)
-        return _("{pod} of {owner}", pod=self._kind(pod), owner=row.owner_username)
+        row, kind = self._executions.get(id_of(pod)), self._kind(pod)
+        return kind if row is None else _("{pod} of {owner}", pod=kind, owner=row.owner_username)
 
     def _anonymous(self, pod: Pod) -> str:
         """Return words for any pod, because without words it is named."""
@@ -202,8 +191,7 @@ class PodExplainer:
 
     def _kind(self, pod: Pod) -> str:
         """Return what a pod of an execution is, without saying whose; "" for another pod."""
-        row = self._executions.get(id_of(pod))
-        if row is None:
+        if (row := self._executions.get(id_of(pod))) is None:
             return ""
         part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
         return _KINDS.get(part) or _KINDS.get(row.kind, row.kind)
@@ -213,12 +201,3 @@ def _round(event: Event) -> int:
     """Return when a scale-up was asked for, which the explanation counts from, to ten seconds: pods that wait together share an answer."""
     at = event.last_seen if event.reason in ("TriggeredScaleUp", "Nominated") else None
     return int(at.timestamp()) // 10 if at else 0
-
-
-def _decisive(events: Sequence[Event]) -> list[Event]:
-    newest = (
-        latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling"),
-        latest(events, "TriggeredScaleUp", "NotTriggerScaleUp"),
-        karpenters_word(events),
-    )
-    return [event for event in newest if event is not None]

@@ -13,7 +13,7 @@ a fifth of the time. Not for longer than a minute, because the cluster may be aw
 import asyncio
 import gc
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 LOOK_SECONDS = 1.0
@@ -26,9 +26,7 @@ THRESHOLDS = (700, 0, 0)
 LEAST_GROWTH = 1_000_000  # blocks, some 80 MB; looking at all again for fewer would be more pauses than they are worth
 
 
-async def set_aside(
-    is_synced: Callable[[], bool], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> None:
+async def set_aside(is_synced: Callable[[], bool]) -> None:
     """Do so until cancelled; `is_synced` says that the first lists have come."""
     thresholds = gc.get_threshold()
     try:
@@ -37,29 +35,25 @@ async def set_aside(
         gc.disable()
         rested = 0.0
         while not is_synced() and rested < LONGEST_REST_SECONDS:
-            await sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             rested += LOOK_SECONDS
         gc.freeze()  # before it is looked at for the first time: that would be the longest pause of all
         gc.enable()
         gc.callbacks.append(_set_survivors_aside)
-        await _look_at_all_after_growth(sleep)
+        before = sys.getallocatedblocks()
+        while True:
+            await asyncio.sleep(COUNT_SECONDS)
+            now = sys.getallocatedblocks()
+            before = min(before, now)
+            if now > before + max(LEAST_GROWTH, before // 4):
+                _look_at_all()
+                before = sys.getallocatedblocks()
     finally:
         gc.enable()
         gc.set_threshold(*thresholds)
         if _set_survivors_aside in gc.callbacks:
             gc.callbacks.remove(_set_survivors_aside)
         gc.unfreeze()
-
-
-async def _look_at_all_after_growth(sleep: Callable[[float], Awaitable[None]]) -> None:
-    before = sys.getallocatedblocks()
-    while True:
-        await sleep(COUNT_SECONDS)
-        now = sys.getallocatedblocks()
-        before = min(before, now)
-        if now > before + max(LEAST_GROWTH, before // 4):
-            _look_at_all()
-            before = sys.getallocatedblocks()
 
 
 def _look_at_all() -> None:

@@ -3,7 +3,10 @@
 The numbers are computed on request, on the event loop that writes the caches.
 """
 
+import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from aiohttp import web
@@ -17,6 +20,9 @@ from grid.kube.store import Freshness
 from grid.observability import telemetry
 
 logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.02
+REMEMBERED_SECONDS = 60
 
 
 class CacheCollector(Collector):
@@ -38,23 +44,41 @@ class CacheCollector(Collector):
         yield behind
 
 
-def loop_gauge(longest_wait: Callable[[], float]) -> Gauge:
-    """Return a gauge of the seconds of a `LoopWatch`."""
-    waited = "How long something due had to wait for the event loop, at most, within the last minute."
-    gauge = Gauge("compute_grid_loop_longest_wait_seconds", waited, registry=None)
-    gauge.set_function(longest_wait)
-    return gauge
+class LoopWatch:
+    """Measures how long the event loop delays what is due; every page and socket waits as long. `clock` is in seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._longest: deque[tuple[float, float]] = deque()  # (when, how long); each shorter than the one before
+
+    def longest(self) -> float:
+        """Return the longest delay within the last minute, in seconds."""
+        self._forget(self._clock())
+        return self._longest[0][1] if self._longest else 0.0
+
+    async def run(self) -> None:
+        began = self._clock()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = self._clock()
+            waited = now - began - LOOK_SECONDS
+            while self._longest and self._longest[-1][1] <= waited:
+                self._longest.pop()
+            self._longest.append((now, waited))
+            self._forget(now)
+            began = now
+
+    def _forget(self, now: float) -> None:
+        while self._longest and now - self._longest[0][0] > REMEMBERED_SECONDS:
+            self._longest.popleft()
 
 
 class WorkCollector(Collector):
-    """Collects what a controller works on: the unsettled executions as `read` returned them last.
-
-    Only the one that leads tells them, or their sum would be a multiple of the truth.
-    """
+    """Collects what a controller works on: the unsettled executions as `read` returned them last. Only the one that leads tells them, or
+    their sum would be a multiple of the truth."""
 
     def __init__(self, read: Callable[[], Awaitable[UnsettledWork]], leads: Callable[[], bool]) -> None:
-        self._read = read
-        self._leads = leads
+        self._read, self._leads = read, leads
         self._work: UnsettledWork | None = None
 
     async def refresh(self) -> None:
@@ -70,15 +94,10 @@ class WorkCollector(Collector):
         leads = GaugeMetricFamily("compute_grid_controller_leads", "Whether this controller is the one that works.")
         leads.add_metric([], float(self._leads()))
         yield leads
-        executions = GaugeMetricFamily(
-            "compute_grid_executions",
-            "Executions that are not over, as the controller that leads sees them.",
-            labels=["kind", "state"],
-        )
-        oldest = GaugeMetricFamily(
-            "compute_grid_queue_oldest_seconds",
-            "How long the execution that waits longest has been queued, as the controller that leads sees it.",
-        )
+        counted = "Executions that are not over, as the controller that leads sees them."
+        executions = GaugeMetricFamily("compute_grid_executions", counted, labels=["kind", "state"])
+        queued = "How long the execution that waits longest has been queued, as the controller that leads sees it."
+        oldest = GaugeMetricFamily("compute_grid_queue_oldest_seconds", queued)
         if self._work is not None:
             for labels, count in self._work.counts.items():
                 executions.add_metric(labels, count)
@@ -87,20 +106,18 @@ class WorkCollector(Collector):
         yield oldest
 
 
-async def _nothing() -> None:
-    pass
-
-
 class MetricsEndpoint:
-    """Serves `/metrics` over HTTP, in Prometheus' text format: what the process has counted, and what the collectors tell.
+    """Serves `/metrics` over HTTP, in Prometheus' text format: what the process has counted, and what the collectors tell. `refresh` is
+    awaited before each answer; `loop_watch` has to run."""
 
-    `refresh` is awaited before each answer.
-    """
-
-    def __init__(self, *collectors: Collector, refresh: Callable[[], Awaitable[None]] = _nothing) -> None:
+    def __init__(self, *collectors: Collector, refresh: Callable[[], Awaitable[None]] | None = None) -> None:
         self._registry = CollectorRegistry()
         for collector in (telemetry.REGISTRY, *collectors):
             self._registry.register(collector)
+        self.loop_watch = LoopWatch()
+        waited = "How long something due had to wait for the event loop, at most, within the last minute."
+        gauge = Gauge("compute_grid_loop_longest_wait_seconds", waited, registry=self._registry)
+        gauge.set_function(self.loop_watch.longest)
         ProcessCollector(registry=self._registry)
         self._refresh = refresh
         self._runner: web.AppRunner | None = None
@@ -121,5 +138,6 @@ class MetricsEndpoint:
             await self._runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        await self._refresh()
+        if self._refresh is not None:
+            await self._refresh()
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

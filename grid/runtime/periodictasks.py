@@ -1,28 +1,38 @@
 """The periodic tasks of each web process, as `grid.controller.periodictasks` lists those of the leader."""
 
+import logging
+import random
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from grid.database.periodic import PeriodicTask, RunsIn
+from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn
 from grid.database.threads import background
+from grid.database.trouble import TroubleLog
 from grid.logs import knowledge
+from grid.logs.verboselogging import VerboseTimes, times_of
 from grid.models.dataplane import LOCAL
+from grid.observability import logcontext
 from grid.runtime.contention import ContentionNotices
 from grid.runtime.outages import outages_task
 from grid.runtime.poolsamples import PoolSampler
-from grid.runtime.verbose import VerbosityFollower
 
 if TYPE_CHECKING:
     from grid.runtime import Runtime
 
+logger = logging.getLogger(__name__)
+
 KNOWLEDGE_SECONDS = 10.0
+VERBOSITY_SECONDS = 5.0
 
 
 def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:
-    """Return the tasks of a web process."""
     local = runtime.data_planes[LOCAL]
     return [
-        knowledge_task(),
+        # What an admin has edited of the log findings; until it can be read, the entries before stay in force.
+        PeriodicTask("knowledge base", KNOWLEDGE_SECONDS, _refresh_knowledge, RunsIn.EVERY_PROCESS),
         PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).periodic(),
         ContentionNotices(local.contention, runtime.executions).periodic(),
         local.templates.periodic(),
@@ -31,10 +41,44 @@ def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:
     ]
 
 
-def knowledge_task() -> PeriodicTask:
-    """Return the task that reads what an admin has edited of the log findings; until it can, the entries before stay in force."""
+async def _refresh_knowledge() -> None:
+    await background.run(knowledge.refresh)
 
-    async def run_once() -> None:
-        await background.run(knowledge.refresh)
 
-    return PeriodicTask("knowledge base", KNOWLEDGE_SECONDS, run_once, RunsIn.EVERY_PROCESS)
+class VerbosityFollower:
+    """Reads every few seconds whether this process of a component is to log more; `run` runs synchronous work of the database. While that
+    does not answer, what was known ends in its time."""
+
+    def __init__(
+        self, component: str, run: Callable[..., Awaitable[VerboseTimes]], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._component, self._run, self._clock = component, run, clock
+        self._times = VerboseTimes()
+
+    async def run(self) -> None:
+        """Follow it until cancelled, in a process that has no other periodic tasks."""
+        runner = PeriodicRunner(TroubleLog(time.monotonic), clock=lambda: datetime.now(UTC), rng=random.Random())
+        await runner.run([self.periodic()])
+
+    def periodic(self) -> PeriodicTask:
+        where = RunsIn.EVERY_PROCESS
+        return PeriodicTask("verbose logs", VERBOSITY_SECONDS, self.run_once, where, within=self._following)
+
+    @asynccontextmanager
+    async def _following(self) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            logcontext.apply(0.0, {}, now=self._clock())
+
+    async def run_once(self) -> None:
+        """Read it and apply it; what cannot be read stays as it was, until its time is over."""
+        known = self._times
+        try:
+            self._times = await self._run(times_of, self._component, datetime.fromtimestamp(self._clock(), UTC))
+        finally:
+            logcontext.apply(self._times.until, self._times.executions, now=self._clock())
+        if known != self._times:
+            executions = ",".join(self._times.executions) or "none"
+            is_all = self._times.until > self._clock()
+            logger.info("verbose logs changed component=%s all=%s executions=%s", self._component, is_all, executions)

@@ -11,10 +11,9 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -30,7 +29,7 @@ from grid.metrics.usage import Usage
 from grid.models import Execution, PoolSample, State
 from grid.models.pool import ALL_POOLS
 from grid.nodes.nodemarks import is_platform
-from grid.runtime.caches import DataPlaneCaches
+from grid.runtime.caches import DataPlaneCaches, pool_of
 from grid.tiers.pooltemplates import remember
 
 logger = logging.getLogger(__name__)
@@ -47,7 +46,6 @@ _NOTHING = Amounts()
 _WAITING = (State.QUEUED, State.DEPLOYING, State.PREPARING)
 
 ExecutionCounts = Mapping[tuple[str, str], int]  # by pool and state
-Run = Callable[..., Awaitable[Any]]
 
 
 @dataclass(slots=True)
@@ -63,7 +61,6 @@ class PoolTally:
     pods_waiting: int = 0
 
     def count(self, node: Node, requested: Amounts, usage: Usage | None) -> None:
-        """Add a node and what its pods request."""
         self.nodes += 1
         self.ready += is_ready(node)
         self.requested += requested
@@ -95,10 +92,6 @@ def sample_of(pool: str, minute: int, tally: PoolTally, executions: ExecutionCou
     )
 
 
-def is_taken(minute: int) -> bool:
-    return PoolSample.objects.filter(minute=minute).exists()
-
-
 def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
     """Write the samples of a minute, `ALL_POOLS` among them, with the executions of now, and delete the oldest that are too old."""
     counted = Execution.objects.unsettled().filter(state__in=(State.RUNNING, *_WAITING)).order_by()
@@ -107,35 +100,22 @@ def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
         executions += Counter({(pool, state): count, (ALL_POOLS, state): count})
     with transaction.atomic():
         # Only a duplicate is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
-        PoolSample.objects.bulk_create(
-            [sample_of(pool, minute, tally, executions) for pool, tally in tallies.items()],
-            update_conflicts=True,
-            unique_fields=["pool", "minute"],
-            update_fields=["minute"],
-        )
+        samples = [sample_of(pool, minute, tally, executions) for pool, tally in tallies.items()]
+        unique = ["pool", "minute"]
+        PoolSample.objects.bulk_create(samples, update_conflicts=True, unique_fields=unique, update_fields=["minute"])
         oldest = PoolSample.objects.aggregate(Min("minute"))["minute__min"]
         if oldest is not None and oldest <= minute - KEPT_MINUTES:
             limit = min(minute - KEPT_MINUTES + 1, oldest + DELETED_AT_ONCE)
             PoolSample.objects.filter(minute__lt=limit).delete()
 
 
+@dataclass(frozen=True, slots=True)
 class PoolSampler:
     """Takes the samples of one data plane; `clock` returns the seconds since 1970."""
 
-    def __init__(
-        self,
-        caches: DataPlaneCaches,
-        *,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
-        run: Run = background.run,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._caches = caches
-        self._clock = clock
-        self._monotonic = monotonic
-        self._run = run
-        self._rng = rng or random.Random()
+    caches: DataPlaneCaches
+    clock: Callable[[], float]
+    monotonic: Callable[[], float]
 
     def periodic(self) -> PeriodicTask:
         first_after = self._until_next_minute()
@@ -143,40 +123,33 @@ class PoolSampler:
 
     def _until_next_minute(self) -> float:
         """Return the seconds until a moment early in the next minute; drawn, so that the first of the processes takes its samples."""
-        return 60 - self._clock() % 60 + self._rng.uniform(0, LATEST_SECOND)
+        return 60 - self.clock() % 60 + random.uniform(0, LATEST_SECOND)
 
     async def run_once(self) -> float:
-        """Write this minute's samples, unless another process has, or the caches do not follow the cluster; return when the next minute
-        comes."""
-        minute = int(self._clock() // 60)
-        if not self._follows():
+        """Write this minute's samples, unless another process has or the caches are behind; return when the next minute comes."""
+        minute = int(self.clock() // 60)
+        both = [store.freshness(self.monotonic()) for store in (self.caches.nodes, self.caches.pods)]
+        if not all(cache.synced and cache.behind_seconds <= MOST_BEHIND_SECONDS for cache in both):
             logger.debug("no sample of the pools: the cluster is not followed")
-        elif not await self._run(is_taken, minute):
-            now = datetime.fromtimestamp(self._clock(), UTC)
+        elif not await background.run(PoolSample.objects.filter(minute=minute).exists):
+            now = datetime.fromtimestamp(self.clock(), UTC)
             tallies, templates = await self._look(now)
-            await self._run(store, minute, tallies)
-            await self._run(remember, templates, now)
+            await background.run(store, minute, tallies)
+            await background.run(remember, templates, now)
         return self._until_next_minute()
 
-    def _follows(self) -> bool:
-        now = self._monotonic()
-        both = (self._caches.nodes.freshness(now), self._caches.pods.freshness(now))
-        return all(cache.synced and cache.behind_seconds <= MOST_BEHIND_SECONDS for cache in both)
-
     async def _look(self, now: datetime) -> tuple[Mapping[str, PoolTally], Mapping[str, NodeTemplate]]:
-        """Return the tally of each pool with nodes, that the autoscaler may fill, or that pods wait for, and of all nodes that executions
-        may have; and what the next node of each pool with nodes will look like."""
-        caches = self._caches
+        """Return the tally of each known pool and of all nodes for executions, and what the next node of each pool looks like."""
+        caches = self.caches
         tallies = {name: PoolTally() for name in caches.groups.by_pool() if _may_be_a_pool(name)}
         whole = tallies[ALL_POOLS] = PoolTally()
         shapes: dict[str, TemplateTally] = {}
         for place, name in enumerate(list(caches.nodes.keys())):
             if place and place % NODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            node = caches.nodes.get(name)
-            if node is None:
+            if (node := caches.nodes.get(name)) is None:
                 continue
-            pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
+            pool = pool_of(node)
             requested, usage = caches.room.amounts(name), caches.usage.node(name)
             tallies.setdefault(pool, PoolTally()).count(node, requested, usage)
             if not is_platform(node, settings.NODE_POOL_LABEL):  # no execution may have its room
@@ -191,6 +164,5 @@ class PoolSampler:
 
 
 def _may_be_a_pool(name: str) -> bool:
-    """Return whether a label could have this value. An autoscaler may name a group as no label can name a pool, for example by an address,
-    and PostgreSQL stores no text with a zero byte."""
+    """Return whether a label could have this value: autoscalers may name groups otherwise, and PostgreSQL stores no zero byte."""
     return len(name) <= MOST_NAME and name.isprintable()

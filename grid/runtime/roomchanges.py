@@ -7,6 +7,7 @@ in `REST_SECONDS` or more. `version` grows when a change is told, so that an ans
 import asyncio
 from collections import defaultdict
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.requests import holds_a_node
 from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Node, Pod, is_ready
@@ -25,10 +26,8 @@ def room_topic(pool: str) -> Topic:
 class RoomChanges:
     """Versions of pools by name; "" is the version of all nodes together. Its listeners come after those of the `NodeRoom`."""
 
-    def __init__(self, nodes: Store[Node], hub: Hub, *, pool_label: str) -> None:
-        self._nodes = nodes
-        self._hub = hub
-        self._pool_label = pool_label
+    def __init__(self, nodes: Store[Node], hub: Hub) -> None:
+        self._nodes, self._hub = nodes, hub
         self.nodes_version = 0  # grows at once when a node changes in what matters to a pod
         self._versions: defaultdict[str, int] = defaultdict(int)
         self._changed: set[str] = set()
@@ -42,9 +41,7 @@ class RoomChanges:
         if old is not None and new is not None and _as_pods_see(old) == _as_pods_see(new):
             return
         self.nodes_version += 1
-        for node in (old, new):
-            if node is not None:
-                self._changed.add(node.metadata.labels.get(self._pool_label, ""))
+        self._changed |= {node.metadata.labels.get(NODE_POOL, "") for node in (old, new) if node is not None}
         self._tell()
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -56,7 +53,7 @@ class RoomChanges:
         for pod in (before, after):
             if pod is not None:
                 node = self._nodes.get(pod.spec.node_name)
-                self._changed.add(node.metadata.labels.get(self._pool_label, "") if node is not None else "")
+                self._changed.add(node.metadata.labels.get(NODE_POOL, "") if node is not None else "")
         self._tell()
 
     def _tell(self) -> None:

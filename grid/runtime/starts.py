@@ -24,7 +24,6 @@ _PODS_AT_ONCE = 25  # some 2 ms of the loop
 
 
 async def observed_starts(runtime: Runtime) -> Observed:
-    """Return what the caches show now."""
     now, nodes = runtime.clock(), list(islice(runtime.nodes.values(), _SEARCHED))
     new_nodes, on_node = dict[str, bool](), dict[str, OnNode]()
 
@@ -34,12 +33,13 @@ async def observed_starts(runtime: Runtime) -> Observed:
 
     starting = [row.id for row in runtime.executions.values() if row.state in STARTING]
     async for id in in_slices(starting, _PODS_AT_ONCE):
-        pod = _first_pod(runtime, id)
-        if pod is None:
+        pods = _pods(runtime, id)
+        if not pods:
             continue
+        # The one that it waits for first: of a cluster, its head's.
+        pod = next((pod for pod in pods if pod.metadata.labels.get(APP_COMPONENT) != WORKER), pods[0])
         node = runtime.nodes.get(pod.spec.node_name)
-        needs = _needs_node(runtime, pod, node, now)
-        if needs is not None:
+        if (needs := _needs_node(runtime, pod, node, now)) is not None:
             new_nodes[id] = needs
         seen = observing.on_node(pod, runtime.events.about_pod(pod), node, known_size, now=now)
         if seen is not None:
@@ -56,8 +56,11 @@ async def waiting_for_room(runtime: Runtime, now: datetime) -> list[RoomSeeker]:
     async for pod in in_slices(sorted(pods, key=observing.rank_of)[: observing.MOST_SEEKERS], _PODS_AT_ONCE):
         outlook = runtime.explainer.outlook(pod, now=now)
         if outlook is not None and outlook.nodes:
-            id = id_of(pod)
-            seekers.append(observing.seeker(pod, outlook.nodes, id, is_needed=not _has_worker(runtime, id, pod)))
+            id, is_worker = id_of(pod), pod.metadata.labels.get(APP_COMPONENT) == WORKER
+            workers = [other for other in _pods(runtime, id) if other.metadata.labels.get(APP_COMPONENT) == WORKER]
+            # Once a worker of a cluster has a node, the start needs no further one.
+            is_needed = not is_worker or not any(other.spec.node_name for other in workers)
+            seekers.append(observing.seeker(pod, outlook.nodes, id, is_needed=is_needed))
     return seekers
 
 
@@ -66,16 +69,9 @@ async def room_beside(runtime: Runtime, seekers: Sequence[RoomSeeker], now: date
     facts = observing.OccupantTally(id_of, now)
     names = sorted(frozenset[str]().union(*(seeker.nodes for seeker in seekers)))
     async for name in in_slices(names[: observing.MOST_NODES], observing.NODES_AT_ONCE):
-        node = runtime.nodes.get(name)
-        if node is not None:
+        if (node := runtime.nodes.get(name)) is not None:
             facts.count(node, runtime.room.requested(name), runtime.pods.by("node", name))
     return facts.room(seekers)
-
-
-def _first_pod(runtime: Runtime, execution_id: str) -> Pod | None:
-    """Return the pod that the execution waits for first: of a cluster, its head's."""
-    pods = _pods(runtime, execution_id)
-    return next((pod for pod in pods if pod.metadata.labels.get(APP_COMPONENT) != WORKER), pods[0] if pods else None)
 
 
 def _pods(runtime: Runtime, execution_id: str) -> list[Pod]:
@@ -84,8 +80,7 @@ def _pods(runtime: Runtime, execution_id: str) -> list[Pod]:
 
 
 def _needs_node(runtime: Runtime, pod: Pod, node: Node | None, now: datetime) -> bool | None:
-    """Return whether the pod's node is younger than the pod, or is still to be started; None when that is not known, and for one that
-    waits for room on others."""
+    """Return whether the pod's node is younger than the pod, or yet to start; None when unknown, or when it waits for room on others."""
     if not pod.spec.node_name:
         outlook = runtime.explainer.outlook(pod, now=now) if is_refused(pod) else None
         return True if outlook is not None and outlook.needs_node else None
@@ -93,11 +88,3 @@ def _needs_node(runtime: Runtime, pod: Pod, node: Node | None, now: datetime) ->
     if node is None or node.metadata.creation_timestamp is None or created is None:
         return None
     return node.metadata.creation_timestamp > created
-
-
-def _has_worker(runtime: Runtime, execution_id: str, pod: Pod) -> bool:
-    """Return whether the pod is a worker of a cluster of which another has a node, so that the start needs no further one."""
-    if pod.metadata.labels.get(APP_COMPONENT) != WORKER:
-        return False
-    pods = _pods(runtime, execution_id)
-    return any(other.metadata.labels.get(APP_COMPONENT) == WORKER and other.spec.node_name for other in pods)

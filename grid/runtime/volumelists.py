@@ -8,7 +8,7 @@ they are not known.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from grid.core.errors import GridError
@@ -24,17 +24,13 @@ TOPIC: Topic = "volumes"
 FIRST_SECONDS = 5.0  # in which nearly every pod gets its node
 AGAIN_SECONDS = 10.0
 
-Claims = Mapping[str, VolumeClaim]
-Volumes = Mapping[str, Volume]
-Classes = Mapping[str, StorageClass]
-
 
 class KnownVolumes(NamedTuple):
     """The claims by `namespace/name`, the volumes by name, and the storage classes by name, None when they are not known."""
 
-    claims: Claims
-    volumes: Volumes
-    classes: Classes | None
+    claims: Mapping[str, VolumeClaim]
+    volumes: Mapping[str, Volume]
+    classes: Mapping[str, StorageClass] | None
 
 
 class VolumeLists:
@@ -42,9 +38,7 @@ class VolumeLists:
 
     def __init__(self, api: KubeApi, namespace: str, hub: Hub) -> None:
         self.version = 0
-        self._api = api
-        self._namespace = namespace
-        self._hub = hub
+        self._api, self._namespace, self._hub = api, namespace, hub
         self._known: KnownVolumes | None = None
         self._waiting: dict[str, Pod] = {}  # by uid
         self._sought: frozenset[str] = frozenset()  # the names of the volumes that were asked for, found or not
@@ -60,7 +54,9 @@ class VolumeLists:
         """Note a pod that begins or ends to wait for a node."""
         if old is not None:
             self._waiting.pop(old.metadata.uid, None)
-        if new is not None and self._waits(new):
+        if new is None or not new.spec.volumes or new.metadata.namespace != self._namespace:
+            return
+        if is_unplaced(new):
             self._waiting[new.metadata.uid] = new
             self._come.set()
 
@@ -80,7 +76,12 @@ class VolumeLists:
         before, waiting = (self._known, self._listed_for), frozenset(self._waiting)
         try:
             claims = await read_claims(self._api, self._namespace)
-            used = list(_used(self._waiting.values(), claims))
+            keys = (
+                f"{pod.metadata.namespace}/{volume.claim_of(pod.metadata.name)}"
+                for pod in self._waiting.values()
+                for volume in pod.spec.volumes
+            )
+            used = [claims[key] for key in keys if key in claims]
             sought = frozenset(claim.spec.volume_name for claim in used if claim.spec.volume_name)
             known = self._known or KnownVolumes({}, {}, None)
             volumes, classes = known.volumes, known.classes
@@ -98,15 +99,3 @@ class VolumeLists:
         if before != (self._known, self._listed_for):
             self.version += 1
             self._hub.publish(TOPIC)
-
-    def _waits(self, pod: Pod) -> bool:
-        return is_unplaced(pod) and bool(pod.spec.volumes) and pod.metadata.namespace == self._namespace
-
-
-def _used(pods: Iterable[Pod], claims: Claims) -> Iterator[VolumeClaim]:
-    """Yield the claims that the pods use and that exist."""
-    for pod in pods:
-        for volume in pod.spec.volumes:
-            claim = claims.get(f"{pod.metadata.namespace}/{volume.claim_of(pod.metadata.name)}")
-            if claim is not None:
-                yield claim

@@ -1,42 +1,28 @@
 """The hub's topics of what the change feed reports and no cache keeps: pages that show it read it again.
 
-A topic without an id stands for everybody's: the feed cannot say whose changed.
+A topic is made of an id; without one it stands for everybody's, as the feed cannot always say whose changed.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub, Topic
 
 
-def notified(person: str = "") -> Topic:
-    """Return the topic of a person's notifications, by the id; without one, that of everybody's."""
-    return ("notifications", "person", person)
+def _topic(kind: str, owner: str, id: str = "") -> Topic:
+    return kind, owner, id
 
 
-def jobs_of(person: str = "") -> Topic:
-    """Return the topic of a person's jobs: made, renamed, run or deleted."""
-    return ("jobs", "person", person)
-
-
-def runs_of_job(job: str = "") -> Topic:
-    """Return the topic of a job's runs and schedules."""
-    return ("jobs", "job", job)
-
-
-def roles_in(project: str = "") -> Topic:
-    """Return the topic of who is in a project."""
-    return ("roles", "project", project)
+notified = partial(_topic, "notifications", "person")  # a person's notifications
+jobs_of = partial(_topic, "jobs", "person")  # a person's jobs: made, renamed, run or deleted
+runs_of_job = partial(_topic, "jobs", "job")  # a job's runs and schedules
+roles_in = partial(_topic, "roles", "project")  # who is in a project
 
 
 def publish_written(hub: Hub, changes: Iterable[Change]) -> None:
     for change in changes:
-        topics = {
-            notified: change.person,
-            jobs_of: change.jobs_of,
-            runs_of_job: change.job,
-            roles_in: change.project,
-        }
+        topics = {notified: change.person, jobs_of: change.jobs_of, runs_of_job: change.job, roles_in: change.project}
         for topic, id in topics.items():
             if id or change == EVERYTHING:
                 hub.publish(topic(id))

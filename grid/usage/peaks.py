@@ -13,10 +13,8 @@ from grid.core.labels import APP_COMPONENT
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.executions.caches import PodCache, execution_of
-from grid.metrics.cpuwindow import PodUsageSource
-from grid.metrics.poller import ABSENT_PERIOD
-from grid.metrics.sources import NoMetrics
-from grid.metrics.usage import Usage
+from grid.metrics.sources import ABSENT_PERIOD, NoMetrics
+from grid.metrics.usage import PodUsageSource, Usage
 from grid.models import Execution, PeakUse
 from grid.models.environment import Kind
 

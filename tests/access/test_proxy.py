@@ -12,7 +12,7 @@ from asgiref.testing import ApplicationCommunicator
 
 from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy
 from dashboard.proxy.gate import GrantGate, Target
-from dashboard.proxy.own_cookies import OwnCookies
+from dashboard.proxy.headers import OwnCookies
 from grid.core import origins
 from grid.core.origins import Origins
 from grid.executions.ingress import AUTH_PATH, auth_key

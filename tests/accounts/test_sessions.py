@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from grid.accounts.backend import DEMO_GROUP
 from grid.accounts.sessions import SessionStore, SessionUser, holds, purge, stored_key, valid_users
 from grid.asgi import dashboard
-from grid.edge.bodies import BodyRefused
+from grid.edge.limits import BodyRefused
 from grid.models import Session, User
 from tests.conftest import People
 from tests.shell.browsing import client_of

@@ -80,4 +80,4 @@ async def cpu_stolen(stage: Stage) -> None:
         at = datetime.now(UTC).timestamp() - 15 * (ROUNDS - place)
         stage.measured = Measured({NODE: Usage(3950, 2**31)}, pods, pods_at=dict.fromkeys(pods, at))
         runtime.usage.replace(stage.measured)
-        runtime.contention.take_in()
+        list(runtime.contention.steps())

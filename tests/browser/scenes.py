@@ -39,7 +39,7 @@ async def empty(stage: Stage) -> None:
             runtime.freshness().synced and not (runtime.freshness().error or len(runtime.nodes) or len(runtime.pods))
         )
     )
-    runtime.contention.take_in()
+    list(runtime.contention.steps())
     use_history._use_histories.clear()  # of a Prometheus that a scene brought
 
 

@@ -12,7 +12,7 @@ import uvicorn
 from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
-from dashboard.proxy.gate import Target
+from dashboard.proxy.gate import GrantGate, Target
 from grid.core.origins import Origins
 from grid.sharing.grants import Passage
 
@@ -28,8 +28,8 @@ def page(script: str = "", *, title: str = "A program") -> web.Response:
 
 
 @dataclass
-class Executions:
-    """Implements the proxy's Gate: the visitor has the secret `s` of each. `reached` is every request that came to a program."""
+class Executions(GrantGate):
+    """The visitor has the secret `s` of each. `reached` is every request that came to a program."""
 
     programs: dict[str, Answer]
     allows_service_workers: bool = False
@@ -57,8 +57,9 @@ class Executions:
             allows_service_workers=self.allows_service_workers,
         )
 
-    def holding(self, execution_id: str, secret: str) -> contextlib.AbstractContextManager[asyncio.Event]:
-        return contextlib.nullcontext(asyncio.Event())
+    @contextlib.contextmanager
+    def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:
+        yield asyncio.Event()
 
     def used(self, passage: Passage) -> None:
         pass

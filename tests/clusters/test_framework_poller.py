@@ -19,7 +19,7 @@ from grid.executions.spec import ExecutionSpec
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, PODS
-from grid.metrics.demand import read_demand
+from grid.metrics.external import read_demand
 from grid.models import ClusterSample, Execution
 from tests.clusters.test_cluster_life import to_running
 from tests.controller.world import World, in_world

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.core.exceptions import SuspiciousOperation
 
-from grid.edge.addresses import client_key, matcher
-from grid.edge.hosts import OwnHosts
+from grid.edge.connections import client_key, matcher
 from grid.edge.logs import ClientFaults, LineFormatter
 from grid.edge.refusals import cleaned
+from grid.edge.wrappers import OwnHosts
 from tests.edge.serving import refusals
 from tests.edge.test_limits import Asked, asked
 

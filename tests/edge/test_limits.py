@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from grid.core.regexes import Expression
-from grid.edge.bodies import Bodies
-from grid.edge.limits import RequestLimits, Shares
+from grid.edge.limits import Bodies, RequestLimits, Shares
 from tests.edge.serving import refusals
 
 Caplog = pytest.LogCaptureFixture

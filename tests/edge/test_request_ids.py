@@ -11,7 +11,7 @@ from django.test import RequestFactory
 
 from dashboard.shell.views.failing import failed
 from grid.edge.logs import JsonFormatter, LineFormatter
-from grid.edge.requestids import RequestIds
+from grid.edge.wrappers import RequestIds
 from grid.observability.logcontext import current_request, of_execution, of_request, say_user, subjects
 
 TEXT, JSON = LineFormatter("%(message)s"), JsonFormatter()

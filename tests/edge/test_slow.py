@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grid.edge.refusals import Message, Receive, Scope, Send
-from grid.edge.slow import SlowRefusals
+from grid.edge.wrappers import SlowRefusals
 
 
 async def is_answered_at_once(status: int, path: str) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from grid.database import threads as database
+from grid.database.seam import Databases
 from grid.executions.context import LaunchTarget
 from grid.management.commands import controller
 from tests.database.test_database import endless
@@ -22,8 +23,8 @@ def database_threads() -> list[str]:
 async def test_controller_ending_does_not_wait_for_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
 
-    async def ask(target: LaunchTarget, threads: controller.ControllerThreads, leading: set[str]) -> None:
-        await threads.reconciles.run(endless, begun)
+    async def ask(target: LaunchTarget, databases: Databases, leading: set[str]) -> None:
+        await databases.reconciles(endless, begun)
 
     monkeypatch.setattr(controller, "_serve_data_plane", ask)
     monkeypatch.setattr(database, "CLOSING_SECONDS", 0.1)
@@ -41,7 +42,7 @@ async def test_controller_serves_metrics_and_works_without_the_port(
     settings.CONTROLLER_METRICS_PORT = free_ports()
     leads = asyncio.Event()
 
-    async def lead(target: LaunchTarget, threads: controller.ControllerThreads, leading: set[str]) -> None:
+    async def lead(target: LaunchTarget, databases: Databases, leading: set[str]) -> None:
         leading.add(target.data_plane)
         leads.set()
         await asyncio.Event().wait()

@@ -85,8 +85,8 @@ def test_use_is_the_same_by_whichever_metrics_are_scraped(tmp_path: Path) -> Non
         node_memory("n1"): [(_NODE, 2048)],
         node_memory('n1"} or vector(1) #'): [],
         pod_cpu("ns"): [(_ONE, 1)],
-        pod_memory("ns", "p1"): [(_ONE, 100)],
-        pod_memory("ns", "p2"): [],
+        pod_memory("ns"): [(_ONE, 100)],
+        pod_memory("another"): [],
     }
     unknown: dict[str, Samples] = {expression: [] for expression in expected}
     evaluated(tmp_path, (_CADVISOR, expected), (_RESOURCE, expected), ({}, unknown))

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from grid.core.errors import ClusterUnavailable
-from grid.metrics.poller import UsagePoller
-from grid.metrics.sources import NoMetrics
+from grid.metrics.sources import NoMetrics, UsagePoller
 from grid.metrics.usage import Measured, Usage, UsageStore
 from tests.support.virtual import cancelled, passes, virtual_time
 

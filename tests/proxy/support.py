@@ -12,7 +12,7 @@ import uvicorn
 from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
-from dashboard.proxy.gate import CannotTell, Target
+from dashboard.proxy.gate import CannotTell, GrantGate, Target
 from grid.core.origins import Origins
 from grid.sharing.grants import Passage
 
@@ -25,8 +25,8 @@ PREPARING = Passage("abc", "preparing", "Its image is pulled.", 1)
 
 
 @dataclass
-class OpenToOneSecret:
-    """Implements Gate: knows the execution `abc`, its ticket `t1` for the opener `o1` and its secret `s1`."""
+class OpenToOneSecret(GrantGate):
+    """Knows the execution `abc`, its ticket `t1` for the opener `o1` and its secret `s1`."""
 
     known: Passage = PREPARING
     address: Target | None = None

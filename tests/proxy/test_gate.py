@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dashboard.proxy import gate as gates
 from dashboard.proxy.gate import CannotTell, GrantGate, Target
 from grid.core.labels import KEYS
 from grid.kube.objects import Pod, RawObject
@@ -161,9 +162,10 @@ async def test_failing_database_is_tolerated_half_a_minute_then_blocks() -> None
         await gate.exchange("abc", "t", "o", now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-async def test_a_database_that_never_answers_is_one_that_fails() -> None:
+async def test_a_database_that_never_answers_is_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_ANSWER_SECONDS", 0.3)
     grants, clock = Grants({KEY: PASSAGE}), Clock()
-    gate = GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock, answer_seconds=0.3)
+    gate = GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock)
     await gate.passage(*KEY)
     with gate.holding(*KEY) as ended:
         grants.answer.clear()

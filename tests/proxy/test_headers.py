@@ -1,12 +1,16 @@
 """What crosses the proxy: never our cookies to user code, never a cookie of ours from it."""
 
+from typing import Any
+
 import pytest
 
 from dashboard.proxy.headers import cookies, decode, to_browser, to_upstream
+from dashboard.proxy.path_prefix import NO_PREFIX
 
 
 def upstream(*headers: tuple[str, str]) -> dict[str, str]:
-    return dict(to_upstream(list(headers), token="t0ken", scheme="http", client="127.0.0.9"))
+    given: dict[str, Any] = {"token": "t0ken", "scheme": "http", "client": "127.0.0.9"}
+    return dict(to_upstream(list(headers), **given, path_prefix=NO_PREFIX, for_front=[]))
 
 
 def browser(*headers: tuple[str, str]) -> list[tuple[str, str]]:

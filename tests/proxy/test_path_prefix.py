@@ -1,5 +1,7 @@
 """A cluster's page stays below its prefix: what its redirects, its cookies and its scripts may reach."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,9 +94,10 @@ def test_pod_address_in_location_is_corrected_on_own_origin(location: str, corre
 
 def test_program_gets_only_the_true_removed_prefix() -> None:
     given = [("x-forwarded-prefix", "/evil"), ("x-forwarded-context", "/evil")]
-    sent = to_upstream(given, token="t", scheme="http", client="", path_prefix=STRIPPED)
+    known: dict[str, Any] = {"token": "t", "scheme": "http", "client": "", "for_front": []}
+    sent = to_upstream(given, **known, path_prefix=STRIPPED)
     assert [value for name, value in sent if name in ("x-forwarded-prefix", "x-forwarded-context")] == ["/w/abc"] * 2
-    assert "x-forwarded-prefix" not in dict(to_upstream(given, token="t", scheme="http", client="", path_prefix=KEPT))
+    assert "x-forwarded-prefix" not in dict(to_upstream(given, **known, path_prefix=KEPT))
 
 
 def test_a_cookie_of_a_cluster_stays_with_it() -> None:

@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 from grid.core.labels import KEYS
 from grid.kube.objects import Autoscaler, Metadata
 from grid.kube.store import Store
-from grid.metrics.demand import METRIC, Demand, read_demand, write_demand
-from grid.metrics.external import LIFETIME, RENEWAL, Authority
-from grid.runtime.demand import OLDEST, DemandServer
-from grid.runtime.frontproxy import FrontProxy
+from grid.metrics.external import LIFETIME, METRIC, RENEWAL, Authority, Demand, read_demand, write_demand
+from grid.runtime.demand import OLDEST, DemandServer, FrontProxy
 from grid.sandbox.apiserver.frontproxy import FrontProxyCertificate as SandboxFrontProxy
 from tests.support.runtime import become
 

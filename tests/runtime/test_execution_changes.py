@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub
-from grid.runtime.executionrows import ExecutionRow, SnapshotVersions, read_versions
+from grid.runtime.executionrows import ExecutionRow, read_versions
 from grid.runtime.executions import PUT_AT_ONCE, TOPIC, ActiveExecutions
 from tests.executions.executing import ROW
 from tests.support.changefeed import ScriptedFeed
@@ -42,7 +42,7 @@ class Database:
         if read is read_versions:
             self.reads.append("versions")
             roles = sorted((row.project_id, *row.project_roles) for row in self.rows.values())
-            return SnapshotVersions({id: row.version for id, row in self.rows.items() if row.version}, roles)
+            return {id: row.version for id, row in self.rows.items() if row.version}, roles
         wanted = getattr(read, "keywords", {}).get("ids")
         self.reads.append("all" if wanted is None else sorted(wanted))
         return [row for id, row in self.rows.items() if wanted is None or id in wanted]

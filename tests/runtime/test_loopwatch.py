@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from grid.runtime.loopwatch import REMEMBERED_SECONDS, LoopWatch
+from grid.runtime.metrics import REMEMBERED_SECONDS, LoopWatch
 from tests.support.virtual import cancelled, virtual_time
 
 

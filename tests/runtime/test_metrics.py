@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from grid.executions.ledger import UnsettledWork
 from grid.kube.store import Freshness
 from grid.observability import telemetry
-from grid.runtime.metrics import CacheCollector, MetricsEndpoint, WorkCollector, loop_gauge
+from grid.runtime.metrics import CacheCollector, MetricsEndpoint, WorkCollector
 
 CACHES = {
     "pods": Freshness(synced=True, behind_seconds=0.0, error=""),
@@ -21,7 +21,7 @@ CACHES = {
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    server = MetricsEndpoint(CacheCollector(lambda: CACHES), loop_gauge(lambda: 0.25))
+    server = MetricsEndpoint(CacheCollector(lambda: CACHES))
     port = await server.start("127.0.0.1", 0)
     yield f"http://127.0.0.1:{port}"
     await server.stop()

@@ -4,7 +4,7 @@ import asyncio
 
 from grid.core.errors import NotAllowed
 from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
-from grid.runtime.namespacelimits import NamespaceLimitsReader
+from grid.runtime.caches import NamespaceLimitsReader
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import virtual_time

@@ -10,7 +10,7 @@ from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime
-from grid.runtime.poolshapes import pool_shapes
+from grid.runtime.caches import pool_shapes
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster

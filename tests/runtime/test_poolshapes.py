@@ -2,7 +2,7 @@
 
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models.dataplane import LOCAL
-from grid.runtime.poolshapes import NODES_AT_ONCE, pool_shapes
+from grid.runtime.caches import NODES_AT_ONCE, pool_shapes
 from tests.runtime.test_poolsamples import STATUS
 from tests.support import builders
 from tests.support.cluster import FakeCluster

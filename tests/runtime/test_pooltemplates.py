@@ -15,9 +15,8 @@ from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import PoolSample, PoolTemplate
 from grid.models.dataplane import LOCAL
+from grid.runtime.caches import PoolTemplates, pool_shapes
 from grid.runtime.poolsamples import PoolSampler
-from grid.runtime.poolshapes import pool_shapes
-from grid.runtime.pooltemplates import PoolTemplates
 from grid.tiers.pooltemplates import read, remember
 from tests.queue.test_at_once import at_once
 from tests.runtime.test_poolsamples import MINUTE, STATUS

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from grid.core.labels import NODE_POOL
 from grid.kube.hub import Hub
 from grid.kube.objects import Node, Pod
 from grid.kube.store import Store
@@ -19,7 +18,7 @@ FAST, SLOW, ALL = room_topic("fast"), room_topic("slow"), room_topic("")
 class Scene:
     def __init__(self) -> None:
         self.hub, self.nodes, self.pods = Hub(), Store[Node]("nodes"), Store[Pod]("pods")
-        self.changes = RoomChanges(self.nodes, self.hub, pool_label=NODE_POOL)
+        self.changes = RoomChanges(self.nodes, self.hub)
         for name, pool in (("f1", "fast"), ("f2", "fast"), ("s1", "slow")):
             self.node(name, pool=pool)
         self.pods.subscribe(self.changes.pod_changed)

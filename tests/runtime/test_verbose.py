@@ -11,7 +11,7 @@ from django.db import OperationalError
 from grid.logs.verboselogging import VerboseTimes
 from grid.observability import logcontext
 from grid.observability.logcontext import of_execution
-from grid.runtime.verbose import VerbosityFollower
+from grid.runtime.periodictasks import VerbosityFollower
 
 
 @pytest.fixture

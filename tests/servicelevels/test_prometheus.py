@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.metrics.levels import PrometheusLevels
+from grid.metrics.history import PrometheusLevels
 from grid.servicelevels.levels import default_targets, status_of
 from tests.support.ports import free_ports
 from tests.support.waiting import wait_until

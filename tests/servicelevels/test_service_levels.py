@@ -16,7 +16,7 @@ from dashboard.servicelevels.viewmodel import level_card
 from dashboard.servicelevels.views import ReadLevels, ServiceLevels, read_level_days
 from dashboard.shell.pages import periodic
 from grid.core.errors import ClusterUnavailable
-from grid.metrics.levels import LevelDays, PrometheusLevels, burn_query, days_query
+from grid.metrics.history import LevelDays, PrometheusLevels, burn_query, days_query
 from grid.models import StartUp, State
 from grid.runtime import Runtime
 from grid.servicelevels.levels import LevelDay, LevelTarget, default_targets, status_of

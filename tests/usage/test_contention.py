@@ -46,7 +46,7 @@ def measure(runtime: Runtime, at: float, used: dict[str, int] = USED, own: int =
     pods = {f"{NAMESPACE}/{name}": Usage(millicores, 2**30) for name, millicores in used.items()}
     node = {"worker-1": Usage(sum(used.values()) + own, 2**31)}
     runtime.usage.replace(Measured(node, pods, pods_at=dict.fromkeys(pods, at)))
-    runtime.contention.take_in()
+    list(runtime.contention.steps())
 
 
 def contend(runtime: Runtime, seconds: float = 0) -> None:
@@ -125,7 +125,7 @@ def test_findings_stand_through_an_outage_and_begin_anew(victim: Execution, runt
     contend(runtime)
     for forget, expected in ((False, {victim.pk}), (True, set[str]())):
         runtime.usage.mark_unavailable("Usage is not being measured.", forget=forget)
-        runtime.contention.take_in()
+        list(runtime.contention.steps())
         assert runtime.contention.victims.keys() == expected
     measure(runtime, MOMENT.timestamp() + 600)
     assert not runtime.contention.worst, "it begins anew"
@@ -136,10 +136,10 @@ def test_pages_are_woken_by_news_only(victim: Execution, runtime: Runtime) -> No
     watch = ContentionWatch(runtime.pods, runtime.nodes, runtime.usage, news.append, execution_of=id_of)
     for place in range(ROUNDS):
         measure(runtime, MOMENT.timestamp() + 15 * place)
-        watch.take_in()
+        list(watch.steps())
     expected = [TOPIC, (TOPIC, "name", "worker-1"), (TOPIC, "execution", victim.pk)]
     assert news == expected
-    watch.take_in()
+    list(watch.steps())
     assert news == expected, "the same measurement again"
 
 

@@ -16,7 +16,7 @@ from grid.core.labels import APP_COMPONENT, KEYS
 from grid.executions.context import Context
 from grid.executions.front import USE_PATH
 from grid.kube.objects import Pod
-from grid.metrics.cpuwindow import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
+from grid.metrics.usage import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
 from grid.workspaces.shutdown.observer import ANSWER_SECONDS, Evidence, JupyterState, PodObserver, judge, jupyter_state
 from grid.workspaces.shutdown.records import WatchedRun
 from grid.workspaces.shutdown.rules import Life, Look, LookOutcome, StopLimits

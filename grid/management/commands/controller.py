@@ -9,7 +9,7 @@ import random
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Sequence, Set
+from collections.abc import AsyncIterator, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +26,7 @@ from grid.core.backoff import Backoff
 from grid.core.egress import read_egress
 from grid.core.errors import GridError, NotAllowed
 from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
-from grid.database.seam import Databases
+from grid.database.seam import Database, Databases
 from grid.database.threads import DatabaseThreads
 from grid.dataplanes import api_of, data_planes
 from grid.executions import ledger
@@ -42,9 +42,8 @@ from grid.metrics.external import Authority, ServiceReference
 from grid.observability import tracing
 from grid.platformhealth.keeper import watched
 from grid.runtime import usage_source_of
-from grid.runtime.loopwatch import LoopWatch
-from grid.runtime.metrics import MetricsEndpoint, WorkCollector, loop_gauge
-from grid.runtime.verbose import VerbosityFollower
+from grid.runtime.metrics import MetricsEndpoint, WorkCollector
+from grid.runtime.periodictasks import VerbosityFollower
 
 logger = logging.getLogger(__name__)
 
@@ -56,75 +55,52 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unusable_database()
-        targets = [_target(id) for id in data_planes()]
+        storage = Storage(access_mode=settings.VOLUME_ACCESS_MODE, storage_class=settings.VOLUME_STORAGE_CLASS)
+        shared = settings.GRID_NAMESPACE, access_token, storage, _network()
+        targets = [LaunchTarget(id, *shared, front_key=front_key) for id in data_planes()]
         connection.close()  # the work runs in another thread, with a connection of its own
         asyncio.run(serve(targets))
 
 
-class ControllerThreads:
-    """The controller's threads for the database, one for each kind of work that waits for no other."""
-
-    def __init__(self) -> None:
-        self.reconciles = DatabaseThreads(1, "controller reconciles")
-        self.polls = DatabaseThreads(1, "controller polls")
-        self.due_work = DatabaseThreads(1, "controller due work")
-
-    @property
-    def databases(self) -> Databases:
-        return Databases(self.reconciles.run, self.polls.run, self.due_work.run)
-
-    def open(self) -> None:
-        for threads in (self.reconciles, self.polls, self.due_work):
-            threads.open()
-
-    async def close(self) -> None:
-        await asyncio.gather(*(threads.close() for threads in (self.reconciles, self.polls, self.due_work)))
-
-
 async def serve(targets: Sequence[LaunchTarget]) -> None:
-    """Run until SIGTERM or Ctrl-C; wait for a cluster or database that cannot be reached.
-
-    Reconciles ask the database in one thread, admission in another, and what time makes due (schedules, runs, messages, builds) in a
-    third, so that nobody's launch waits behind the others' work. No query outlasts the end by much.
-    """
+    """Run until SIGTERM or Ctrl-C; wait for a cluster or database that cannot be reached. Reconciles ask the database in one thread,
+    admission in another, and what time makes due (schedules, runs, messages, builds) in a third, so that nobody's launch waits behind the
+    others' work. No query outlasts the end by much."""
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
-    threads = ControllerThreads()
-    threads.open()
+    threads = [DatabaseThreads(1, f"controller {work}") for work in ("reconciles", "polls", "due work")]
+    for each in threads:
+        each.open()
+    databases = Databases(*(each.run for each in threads))
     leading: set[str] = set()
     tracing.begin("controller")
     try:
         with contextlib.suppress(asyncio.CancelledError):
-            async with _metrics(threads.due_work, leading), asyncio.TaskGroup() as tasks:
-                tasks.create_task(VerbosityFollower("controller", threads.due_work.run).run())
+            async with _metrics(databases.due_work, leading), asyncio.TaskGroup() as tasks:
+                tasks.create_task(VerbosityFollower("controller", databases.due_work).run())
                 for target in targets:
-                    tasks.create_task(_serve_data_plane(target, threads, leading))
+                    tasks.create_task(_serve_data_plane(target, databases, leading))
     finally:
-        await threads.close()
+        await asyncio.gather(*(each.close() for each in threads))
         await asyncio.to_thread(tracing.end)
 
 
 @contextlib.asynccontextmanager
-async def _metrics(database: DatabaseThreads, leading: Set[str]) -> AsyncIterator[None]:
+async def _metrics(database: Database, leading: Set[str]) -> AsyncIterator[None]:
     """Serve the metrics of this process meanwhile, where a port is set. `leading` has the data planes that it leads now."""
     if not settings.CONTROLLER_METRICS_PORT:
         yield
         return
-    loop = LoopWatch()
-
-    def read() -> Awaitable[ledger.UnsettledWork]:
-        return database.run(ledger.unsettled_work, leading, now=datetime.now(UTC))
-
-    work = WorkCollector(read, lambda: bool(leading))
-    endpoint = MetricsEndpoint(work, loop_gauge(loop.longest), refresh=work.refresh)
+    work = WorkCollector(lambda: database(ledger.unsettled_work, leading, now=datetime.now(UTC)), lambda: bool(leading))
+    endpoint = MetricsEndpoint(work, refresh=work.refresh)
     try:
         await endpoint.start(settings.METRICS_HOST, settings.CONTROLLER_METRICS_PORT)
     except OSError as error:  # executions are worth more than their numbers
         logger.error("metrics are not served, and all else works: %s", error)
-    watching = asyncio.create_task(loop.run())
+    watching = asyncio.create_task(endpoint.loop_watch.run())
     try:
         yield
     finally:
@@ -132,7 +108,7 @@ async def _metrics(database: DatabaseThreads, leading: Set[str]) -> AsyncIterato
         await endpoint.stop()
 
 
-async def _serve_data_plane(target: LaunchTarget, threads: ControllerThreads, leading: set[str]) -> None:
+async def _serve_data_plane(target: LaunchTarget, databases: Databases, leading: set[str]) -> None:
     """Lead the data plane whenever nobody else does, as its own lease tells, and be in `leading` meanwhile."""
     api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
@@ -146,8 +122,11 @@ async def _serve_data_plane(target: LaunchTarget, threads: ControllerThreads, le
         async def work() -> None:
             leading.add(target.data_plane)
             try:
-                terms.append(Controller(api, target, databases=threads.databases, away=election.away))
-                await _lead(terms[-1], api, target.namespace)
+                controller = Controller(api, target, databases=databases, away=election.away)
+                terms.append(controller)
+                if (feed := feed_of(period=CONTROLLER_PERIOD_SECONDS)) is not None:
+                    controller.listen_to(feed)
+                await controller.run(_inputs(api, target.namespace))
             finally:
                 leading.discard(target.data_plane)
                 terms.clear()
@@ -156,30 +135,23 @@ async def _serve_data_plane(target: LaunchTarget, threads: ControllerThreads, le
             return terms[-1].cache_error() if terms else ""
 
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(note_failures(target.data_plane, election, cache_error, threads.due_work.run))
+            tasks.create_task(note_failures(target.data_plane, election, cache_error, databases.due_work))
             await election.lead(work)
     finally:
         await api.close()
         logger.info("controller ended data_plane=%s", target.data_plane)
 
 
-async def _lead(controller: Controller, api: HttpKubeApi, namespace: str) -> None:
-    receiver, feed = configured(), feed_of(period=CONTROLLER_PERIOD_SECONDS)
-    if feed is not None:
-        controller.listen_to(feed)
-    inputs = TermInputs(
+def _inputs(api: HttpKubeApi, namespace: str) -> TermInputs:
+    receiver = configured()
+    service, authority = ServiceReference.parse(settings.DEMAND_SERVICE), Authority(settings.SECRET_KEY)
+    ask = functools.partial(ask_servers, service, authority, address=settings.DEMAND_ADDRESS)
+    return TermInputs(
         usage=usage_source_of(api),
         platform=watched(namespace),
         log_receiver=LogReceiver(receiver) if receiver is not None else None,
-        registration=_registration(api),
+        registration=Registration(api, service, authority, ask, is_on=settings.DEMAND_IS_SERVED),
     )
-    await controller.run(inputs)
-
-
-def _registration(api: HttpKubeApi) -> Registration:
-    service, authority = ServiceReference.parse(settings.DEMAND_SERVICE), Authority(settings.SECRET_KEY)
-    ask = functools.partial(ask_servers, service, authority, address=settings.DEMAND_ADDRESS)
-    return Registration(api, service, authority, ask, is_on=settings.DEMAND_IS_SERVED)
 
 
 async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
@@ -197,10 +169,6 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
         return
 
 
-def _target(data_plane: str) -> LaunchTarget:
-    return LaunchTarget(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network(), front_key=front_key)
-
-
 def _network() -> Network:
     """Return what executions may reach; never our database or the address at which pods reach the API server."""
     egress, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
@@ -209,8 +177,3 @@ def _network() -> Network:
     hosts = (*settings.DATABASES["default"].get("HOST", "").split(","), os.environ.get("KUBERNETES_SERVICE_HOST", ""))
     ingress = settings.INGRESS_NAMESPACE if settings.INGRESS_CLASS else ""
     return Network(egress, tuple(host for host in hosts if host and not host.startswith("/")), ingress)
-
-
-def _storage() -> Storage:
-    """Return the storage of projects' volumes."""
-    return Storage(access_mode=settings.VOLUME_ACCESS_MODE, storage_class=settings.VOLUME_STORAGE_CLASS)

@@ -21,7 +21,7 @@ from grid.core.translation import ngettext
 from grid.executions.context import Context
 from grid.executions.front import OPEN_HEADER, TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
 from grid.kube.objects import Pod, is_ready
-from grid.metrics.cpuwindow import CpuWindow
+from grid.metrics.usage import CpuWindow
 from grid.models import Kind
 from grid.workspaces.shutdown.records import WatchedRun
 from grid.workspaces.shutdown.rules import Look, LookOutcome

@@ -3,8 +3,7 @@
 from typing import Any
 
 from dashboard.clusters.forms.cluster import ClusterForm
-from dashboard.clusters.page import cluster_objects, cluster_presence, cluster_summary
-from dashboard.clusters.records import cluster_record, samples_table
+from dashboard.clusters.page import cluster_objects, cluster_presence, cluster_record, cluster_summary, samples_table
 from dashboard.clusters.viewmodels.samples import rescale_words
 from dashboard.clusters.viewmodels.workers import LEGEND
 from dashboard.clusters.views.clusters import cluster_context

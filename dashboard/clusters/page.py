@@ -1,16 +1,18 @@
-"""Reads an on-demand cluster from the watch caches: its pods, its autoscaler and its pool, and the page's fragments about them.
+"""A cluster on the pages of executions: its stored values and samples, and from the watch caches its pods, autoscaler and pool.
 
 The frameworks are not polled here: the controller writes their figures to annotations and samples.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling
 from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of, troubles
+from dashboard.clusters.viewmodels.samples import SamplePoint, SampleRow, sample_rows, scale_events
 from dashboard.clusters.viewmodels.workers import worker_cells
 from dashboard.executions.kinds import Presence
 from dashboard.executions.pages.execution_pods import POD_STATES, explain, pods_of
@@ -21,8 +23,50 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.clusters import ClusterSnapshot, Member, explain_cluster, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import has_ended
-from grid.kube.objects import Autoscaler, Node, Pod, is_ready
+from grid.kube.objects import Pod, is_ready
+from grid.models import ClusterSample, Execution
 from grid.runtime import Runtime
+
+RECENT = timedelta(minutes=20)
+_STORED = ("framework", "head_millicores", "head_memory_bytes", "head_gpus", "workers_minimum", "workers_maximum")
+_SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
+
+
+def cluster_record(execution: Execution, now: datetime | None) -> ClusterRecord:
+    """Return the cluster's values; with `now`, its recent samples are read too."""
+    spec = _dict(_dict(execution.spec).get("cluster"))
+    head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
+    recent: Sequence[SamplePoint] = ()
+    if now is not None:
+        recent = read_samples(execution.pk, after=(execution.ended_at or now) - RECENT)
+    return ClusterRecord(
+        **{name: getattr(execution, name) for name in _STORED},
+        head_tier_name=str(head.get("name", "")),
+        head_cost_per_hour=execution.head_price_per_hour,
+        autoscale=bool(scaling.get("autoscale", True)),
+        target_cpu=int(scaling.get("target_cpu", 80)),
+        target_memory=int(scaling.get("target_memory", 80)),
+        on_demand=bool(scaling.get("on_demand", False)),
+        pending_tasks=recent[-1].pending_tasks if recent else None,
+        wanted_before=tuple((sample.at, sample.wanted) for sample in recent),
+    )
+
+
+def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
+    """Return all samples, or those after a time, oldest first; thinned as they are, a week of a steady cluster has some 2,500."""
+    samples = ClusterSample.objects.filter(execution=execution_id).order_by("at")
+    if after is not None:
+        samples = samples.filter(at__gt=after)
+    return [SamplePoint(*values) for values in samples.values_list(*_SAMPLE)]
+
+
+def samples_table(record: ExecutionRecord) -> list[SampleRow]:
+    samples = read_samples(record.id)
+    return sample_rows(samples, scale_events(samples, record.lifecycle))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def is_head(pod: Pod) -> bool:
@@ -35,22 +79,17 @@ def cluster_snapshot(
     """Return the cluster's present state. Pods that have ended are no members any more; of two heads the one that stays counts."""
     members = [_member(runtime, pod, now, sees_all) for pod in pods_of(runtime, id) if not has_ended(pod)]
     heads = sorted((member for member in members if is_head(member.pod)), key=lambda member: member.phase == "ending")
+    autoscalers = runtime.autoscalers.by("execution", id)  # labels are trusted in the executions' namespace only
     return ClusterSnapshot(
         minimum=cluster.workers_minimum,
         maximum=cluster.workers_maximum,
         autoscales=cluster.autoscale,
-        head=heads[0] if heads else None,
+        head=next(iter(heads), None),
         workers=tuple(member for member in members if not is_head(member.pod)),
-        autoscaler=autoscaler_of(runtime, id),
+        autoscaler=next((each for each in autoscalers if each.metadata.namespace == settings.GRID_NAMESPACE), None),
         ready_nodes=sum(is_ready(node) for node in runtime.nodes.by("pool", node_pool)),
         wanted_before=cluster.wanted_before,
     )
-
-
-def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
-    """Return the cluster's autoscaler, or None. Labels are trusted in the executions' namespace only."""
-    known = runtime.autoscalers.by("execution", id)
-    return next((each for each in known if each.metadata.namespace == settings.GRID_NAMESPACE), None)
 
 
 def cluster_diagnosis(facts: ClusterSnapshot, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
@@ -78,12 +117,14 @@ def cluster_presence(
         diagnoses = tuple(replace(diagnosis, evidence=()) for diagnosis in diagnoses)
     first = snapshot.head.pod if snapshot.head is not None else next(filter(is_head, pods), None)
     report_key = Keys.under(settings.LABEL_PREFIX).worker_report
+    used, pool = {pod.spec.node_name for pod in pods}, runtime.nodes.by("pool", record.node_pool)
     shown = diagnoses if record.state in POD_STATES and record.stop_requested_at is None else ()
     return Presence(
         pod=first,
         diagnosis=cluster_diagnosis(snapshot, diagnoses) if record.state in POD_STATES else None,
         pods=[pod for pod in pods if pod is first],
-        nodes=_nodes(runtime, record, pods),
+        # Those on which its pods run, and those that are not ready yet.
+        nodes=[node for node in pool if node.metadata.name in used or not is_ready(node)],
         workers=snapshot.on_nodes,
         fragments=[
             troubles(shown, is_operator=viewer.is_operator, sees_all=viewer.sees_all),
@@ -96,12 +137,6 @@ def cluster_presence(
 def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
     worker, head = f"{record.object_name}-worker", f"{record.object_name}-head"
     return ("HorizontalPodAutoscaler", worker), ("Deployment", worker), ("Deployment", head)
-
-
-def _nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
-    used = {pod.spec.node_name for pod in pods}
-    pool = runtime.nodes.by("pool", record.node_pool)
-    return [node for node in pool if node.metadata.name in used or not is_ready(node)]
 
 
 def _member(runtime: Runtime, pod: Pod, now: datetime, sees_all: bool) -> Member:

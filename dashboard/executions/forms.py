@@ -95,9 +95,7 @@ class LaunchSection(forms.Form):
     def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
         """Add each problem at its field; return those that are not about a field of this section."""
         problems = list(problems)
-        for problem in problems:
-            if problem.path in self.fields:
-                self.add_error(problem.path, problem.message)
+        add_problems(self, (problem for problem in problems if problem.path in self.fields))
         return [problem for problem in problems if problem.path not in self.fields]
 
 
@@ -145,7 +143,7 @@ def linked(query: Mapping[str, str]) -> dict[str, Any]:
     return asked | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
 
 
-def _choice(label: str, *, required: str, invalid: str) -> "forms.ModelChoiceField[Any]":
+def _choice(label: str, required: str, invalid: str) -> "forms.ModelChoiceField[Any]":
     errors = {"required": required, "invalid_choice": invalid}
     return forms.ModelChoiceField(label=label, queryset=None, empty_label=None, error_messages=errors)
 
@@ -154,14 +152,10 @@ class MachineForm(forms.Form):
     """An environment and a tier, from those offered to the user for `kind`."""
 
     environment = _choice(
-        _("Environment"),
-        required=_("Choose an environment."),
-        invalid=_("This environment is no longer available; choose another."),
+        _("Environment"), _("Choose an environment."), _("This environment is no longer available; choose another.")
     )
     tier = _choice(
-        _("Tier"),
-        required=_("Choose a hardware tier."),
-        invalid=_("This hardware tier is not available to you; choose another."),
+        _("Tier"), _("Choose a hardware tier."), _("This hardware tier is not available to you; choose another.")
     )
 
     def __init__(
@@ -211,13 +205,10 @@ class MachineForm(forms.Form):
 
 
 class LaunchForm(MachineForm):
-    """The form of one `kind` of execution, on which its environments and tiers depend. `own` is the section of the kind itself, `attached`
-    that of the kind with which it may be launched; None without one."""
+    """The form of one `kind` of execution; `own` is that kind's section, `attached` that of the kind that may come along."""
 
     project = _choice(
-        _("Project"),
-        required=_("Choose a project."),
-        invalid=_("Choose one of your projects; this one is archived or not yours."),
+        _("Project"), _("Choose a project."), _("Choose one of your projects; this one is archived or not yours.")
     )
     title = forms.CharField(label=_("Title"), required=False)
     token = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
@@ -300,11 +291,8 @@ class LaunchForm(MachineForm):
 
     def withhold(self, asked: Mapping[str, Any]) -> list[str]:
         """Choose nothing where what was asked for is not offered, and return a sentence for each such field."""
-        gone = [
-            name
-            for name in _NOT_OFFERED
-            if name in self.fields and asked.get(name) and not self._offered[name].filter(pk=str(asked[name])).exists()
-        ]
+        wanted = {name: str(asked[name]) for name in _NOT_OFFERED if name in self.fields and asked.get(name)}
+        gone = [name for name, id in wanted.items() if not self._offered[name].filter(pk=id).exists()]
         self.withheld = frozenset(gone)
         of_sections = [section.not_offered(asked) for section in (self.attached, self.own) if section is not None]
         return [*(_NOT_OFFERED[name] for name in gone), *chain.from_iterable(of_sections)]

@@ -59,8 +59,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """A page of ended executions. `older` and `newer` are the positions at which the neighboring pages begin, "" when there is none.
-    `searched_to` is set when a filter has not searched everything older (or newer, for a page reached by its `after`)."""
+    """A page of ended executions; `older` and `newer` begin the next pages, and a filter has not searched beyond `searched_to`, if set."""
 
     rows: Sequence[Execution]
     older: str = ""
@@ -89,8 +88,7 @@ def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED
 def latest_ended(
     viewer: Viewer, words: Iterable[str], *, searched: int = LATEST_SEARCHED, most: int = PER_PAGE
 ) -> list[Execution]:
-    """Return the latest ended executions with each word in their titles or object names. About `searched` are searched, and of older ones
-    only the one whose id or object name is the last word."""
+    """Return the latest ended executions with each word in their names; of those not `searched`, only one that the last word identifies."""
     words = list(words)
     wanted = reduce(operator.and_, (_any_of(("title", "object"), word) for word in words), Q())
 

@@ -42,13 +42,10 @@ def _one_pod(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], vie
 
 @dataclass(frozen=True, slots=True)
 class ExecutionKindFace:
-    """How one kind is shown; the defaults are of a kind that runs in one pod and adds nothing to any page.
-
-    `read` is called with None in place of the time for what a companion's card needs. `context` is the template context of the execution's
-    page, synchronously; it may name the templates of a `kind_notice` and of a `kind_section`. `objects` are the kinds and names of the
-    objects that make its pods. `summary` says a companion's present condition. `event_words` puts messages of Kubernetes' events into
-    plain words, by their reasons.
-    """
+    """How one kind is shown; the defaults are of a kind that runs in one pod and adds nothing to any page. `read` gets None in place of the
+    time for what a companion's card needs. `context`, of the execution's page, may name the templates of a `kind_notice` and of a
+    `kind_section`. `objects` are the kinds and names of the objects that make its pods, `summary` a companion's present condition, and
+    `event_words` put messages of Kubernetes' events into plain words, by their reasons."""
 
     kind: str
     read: Callable[[Execution, datetime | None], KindRecord] = lambda execution, now: KindRecord()

@@ -17,20 +17,7 @@ from django.utils import timezone
 
 from dashboard.announcements.records import coming_maintenance
 from dashboard.executions.forms import LaunchForm, new_token
-from dashboard.executions.viewmodels.launch import (
-    TOO_OFTEN,
-    CheckLine,
-    ClusterKnown,
-    FitCard,
-    FitQuestion,
-    Slots,
-    TierCard,
-    TierChoice,
-    check_line,
-    fit_card,
-    slots,
-    tier_status,
-)
+from dashboard.executions.viewmodels import launch
 from dashboard.shell.viewmodels.format import cores_words, memory_words
 from dashboard.starts.expected_waits import expected_wait, how_right, stands_still
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, launch_wait
@@ -56,7 +43,7 @@ from grid.queue.gate import refusal
 from grid.queue.launches import look_ahead
 from grid.queue.wait_estimate import observing
 from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker, fits
-from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.observing import Observed
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.starts import room_beside, waiting_for_room
 from grid.starts.startuphistory import image_size, usual_node_start, usual_pace, usual_start
@@ -94,17 +81,14 @@ def last_launches(user: User) -> LastLaunches:
 
 
 def with_waits(
-    question: FitQuestion, code: FitCode, unit: Sequence[Execution], runtime: Runtime, now: datetime
-) -> FitQuestion:
+    question: launch.FitQuestion, code: FitCode, unit: Sequence[Execution], runtime: Runtime, now: datetime
+) -> launch.FitQuestion:
     """Return the question with what is known of the start of a launch for which the answer is `code`. Call it in a thread."""
     if code not in _STARTS:
         return question
     first, plan = unit[0], question.pods[0]
-    tier, environment, image = (
-        first.head_tier_id or first.tier_id,
-        first.environment_id,
-        parse_spec(first).environment.image,
-    )
+    tier, environment = first.head_tier_id or first.tier_id, first.environment_id
+    image = parse_spec(first).environment.image
     is_missing, seen_size = async_to_sync(_image)(runtime, plan, image, has_room=code == "starts_now")
     size = seen_size or image_size(tier=tier, environment=environment, image=image)
     pace = usual_pace(plan.pool) if size else None
@@ -136,7 +120,6 @@ async def _image(runtime: Runtime, plan: PodPlan, image: str, *, has_room: bool)
 
 
 async def _room(runtime: Runtime, plans: Sequence[PodPlan], execution: str, now: datetime) -> RoomFacts:
-    """Return the facts of all that waits for room, and of the launch as the last in line."""
     seekers = await waiting_for_room(runtime, now)
     for number, plan in enumerate(plans):
         sliced = in_slices(runtime.nodes.by("pool", plan.pool)[: observing.MOST_NODES], _SEARCHED_AT_ONCE)
@@ -155,10 +138,10 @@ def _may_take(runtime: Runtime, node: Node, plan: PodPlan, *, has_room: bool) ->
     return fits(plan.requests, {resource: amount - taken.get(resource, 0) for resource, amount in size.items()})
 
 
-async def cluster_known(runtime: Runtime) -> ClusterKnown:
+async def cluster_known(runtime: Runtime) -> launch.ClusterKnown:
     """Return what is known of the cluster for the card. Call it on the event loop."""
     trouble = runtime.freshness().trouble
-    return ClusterKnown(await pool_states(runtime), await runtime.limits(), trouble.value if trouble else "")
+    return launch.ClusterKnown(await pool_states(runtime), await runtime.limits(), trouble.value if trouble else "")
 
 
 async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str, LaunchPool] | None:
@@ -175,7 +158,9 @@ async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str,
     return states
 
 
-def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping[str, int]) -> FitCard | None:
+def card_of(
+    form: LaunchForm, held: launch.Slots, known: launch.ClusterKnown, running: Mapping[str, int]
+) -> launch.FitCard | None:
     """Return the card for what a bound form asks; None while something of it is missing. Reads the database."""
     if not form.is_valid():
         return None
@@ -183,22 +168,22 @@ def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping
     unit = drafted(form, now)
     question = question_of(form, unit, running, now)
     if known.pools is None:
-        return fit_card(question, known, held)
+        return launch.fit_card(question, known, held)
     starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
     pools = {name: replace(pool, start_seconds=starts.get(name)) for name, pool in known.pools.items()}
     known, runtime = replace(known, pools=pools), get_runtime()
-    question = with_waits(question, fit_card(question, known, held).fit.code, unit, runtime, now)
+    question = with_waits(question, launch.fit_card(question, known, held).fit.code, unit, runtime, now)
     if stands_still(runtime):
         question = replace(question, expected=(STANDS_STILL.sentence,), usual_start=None)
-    return fit_card(question, known, held)
+    return launch.fit_card(question, known, held)
 
 
-def slots_of(user: User) -> Slots:
+def slots_of(user: User) -> launch.Slots:
     mine = Execution.objects.filter(owner=user).order_by()
     used, queued = (
         rows.aggregate(sum=Sum("slots", default=0))["sum"] for rows in (mine.holding_slots(), mine.queued())
     )
-    return slots(used=used, queued=queued, maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER))
+    return launch.slots(used=used, queued=queued, maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER))
 
 
 def running_by_tier() -> dict[str, int]:
@@ -212,17 +197,19 @@ def running_by_tier() -> dict[str, int]:
 
 def tier_cards(
     tiers: Iterable[HardwareTier], *, chosen: str, pools: Pools | None, running: Mapping[str, int] | None = None
-) -> list[TierCard]:
+) -> list[launch.TierCard]:
     """Return a card for each tier. `pools` is None while the cluster is unknown; what is `running` on each is read when not given."""
     running = running_by_tier() if running is None else running
     return [
-        TierCard(
+        launch.TierCard(
             tier,
             cores=cores_words(tier.cores),
             memory=memory_words(tier.memory),
             gpus=plural(tier.gpus, "GPU", "GPUs") if tier.gpus else "",
             price=price_words(tier.cost_per_hour),
-            now=tier_status(pod_plan(tier_spec(tier)), pools, tier.maximum_simultaneous, running.get(tier.pk, 0)),
+            now=launch.tier_status(
+                pod_plan(tier_spec(tier)), pools, tier.maximum_simultaneous, running.get(tier.pk, 0)
+            ),
             is_chosen=tier.pk == chosen,
         )
         for tier in tiers
@@ -234,7 +221,7 @@ def drafted(form: LaunchForm, now: datetime) -> list[Execution]:
     return draft(form.request, now=now, execution_id=form.execution_id())
 
 
-def check_of(form: LaunchForm, known: ClusterKnown, *, is_awaited: bool) -> CheckLine | None:
+def check_of(form: LaunchForm, known: launch.ClusterKnown, *, is_awaited: bool) -> launch.CheckLine | None:
     """Ask the cluster to confirm the form's launch unless that `is_awaited`, or return its answer; None while the form is not valid."""
     if not form.is_valid():
         return None
@@ -245,13 +232,13 @@ def check_of(form: LaunchForm, known: ClusterKnown, *, is_awaited: bool) -> Chec
         unit = drafted(form, now)
         check = dryrun.ask(id, form.user, unit[0].data_plane_id, Preview.of(unit), now=now)
     if check is None:
-        return None if is_awaited else TOO_OFTEN
+        return None if is_awaited else launch.TOO_OFTEN
     never_starts = ""  # why the card says that no node takes the launch, now or ever
     if check.outcome == CheckOutcome.CONFIRMED:
         question = question_of(form, drafted(form, now), {}, now)
-        answer = fit_card(question, known, slots_of(form.user)).fit
+        answer = launch.fit_card(question, known, slots_of(form.user)).fit
         never_starts = answer.sentence if answer.code in ("never_fits", "no_nodes") else ""
-    return check_line(
+    return launch.check_line(
         check.outcome,
         check.message,
         check.evidence,
@@ -261,7 +248,9 @@ def check_of(form: LaunchForm, known: ClusterKnown, *, is_awaited: bool) -> Chec
     )
 
 
-def question_of(form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], now: datetime) -> FitQuestion:
+def question_of(
+    form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], now: datetime
+) -> launch.FitQuestion:
     """Return the question that a valid form asks, whose launch would store the `unit`. Reads the database."""
     preview, outlook = Preview.of(unit), look_ahead(unit, now)
     pods, spec = preview.pods(), preview.specs[0]
@@ -270,7 +259,7 @@ def question_of(form: LaunchForm, unit: Sequence[Execution], running: Mapping[st
     expected: tuple[str, ...] = ()
     if closed is None and queue is not None and queue.position > 0 and not queue.for_good:
         expected = launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED))
-    return FitQuestion(
+    return launch.FitQuestion(
         pods=tuple(pods),
         slots=sum(row.slots for row in unit),
         price=price,
@@ -290,7 +279,7 @@ def question_of(form: LaunchForm, unit: Sequence[Execution], running: Mapping[st
 
 def _choices(
     form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], spec: ExecutionSpec
-) -> Iterable[TierChoice]:
+) -> Iterable[launch.TierChoice]:
     """Yield the other tiers of the form's main choice: of the kind's own section where that has one, else of the execution itself."""
     of_section = form.own.main_tiers() if form.own is not None else None
     field, offered = of_section or ("tier", form.tiers)
@@ -301,4 +290,4 @@ def _choices(
         plans, most = list(pods), tier.maximum_simultaneous
         plans[at] = with_sidecars(replace(pod_plan(tier_spec(tier)), count=pods[at].count), spec)
         is_full = most is not None and running.get(tier.pk, 0) >= most
-        yield TierChoice(field, tier.pk, tier.name, tuple(plans), tier.gpus, is_full)
+        yield launch.TierChoice(field, tier.pk, tier.name, tuple(plans), tier.gpus, is_full)

@@ -216,18 +216,12 @@ def jobs_with_runs(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
     """Return those of the jobs that are the viewer's own, with how many of their runs have not ended."""
     own = Job.objects.filter(pk__in=valid_ids(asked), owner=viewer.id, deleted_at__isnull=True)
     counted = own.select_related("project").annotate(open=Count("runs", filter=Q(runs__outcome="")))
-    return [
-        StopLine(
-            id=job.pk,
-            name=str(job),
-            owner=viewer.username,
-            project=job.project.name,
-            state=_("{runs} not ended", runs=plural(job.open, "run", "runs")),
-            is_own=True,
-            why_not="" if job.open else _("None of its runs is left to stop."),
-        )
-        for job in counted.order_by("-launched_at", "-pk")
-    ]
+    lines = []
+    for job in counted.order_by("-launched_at", "-pk"):
+        state = _("{runs} not ended", runs=plural(job.open, "run", "runs"))
+        why_not = "" if job.open else _("None of its runs is left to stop.")
+        lines.append(StopLine(job.pk, str(job), viewer.username, job.project.name, state, True, why_not=why_not))
+    return lines
 
 
 def _why_not(viewer: Viewer, row: Execution, role: str | None) -> str:

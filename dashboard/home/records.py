@@ -30,15 +30,13 @@ def read_home(user_id: int, workspaces: int) -> HomeRecords:
     for row in rows.order_by("-requested_at")[:LAUNCHES_READ]:
         launch = Launch(row.pk, row.title, row.kind, row.environment.name, row.tier.name)
         launches.setdefault(launch[1:], launch)
-    members = Membership.objects.filter(user=user_id, project__is_archived=False).select_related("project")
+    members = Membership.objects.filter(user=user_id, project__is_archived=False).order_by("project__name")
+    projects = members.values_list("project__name", "project_id", "role")[:PROJECTS_SHOWN]
     return HomeRecords(
         workspaces=latest_of(user_id, workspaces),
         maximum_slots=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         launches=tuple(launches.values())[:LAUNCHES_SHOWN],
-        projects=tuple(
-            MyProject(member.project.name, member.project_id, member.role)
-            for member in members.order_by("project__name")[:PROJECTS_SHOWN]
-        ),
+        projects=tuple(MyProject(*values) for values in projects),
     )
 
 

@@ -28,8 +28,8 @@ async def home(request: HttpRequest) -> HttpResponse:
     user = await request.auser()
     if user.pk is not None:
         HOME.forget(user.pk)
-    # Once nothing is left to do, the browser says so, and nothing is read any more.
-    asked = {WORK, SETUP} - _hidden_first_steps(request, user.pk)
+    # Once nothing is left to do, or a user has hidden it, this browser, which others may use too, says so, and nothing is read any more.
+    asked = {card for card in CARDS if f"{_STEPS_COOKIE}{card}-{user.pk}" not in request.COOKIES}
     context = await sync_to_async(_once)(user, asked) if isinstance(user, User) else {}
     cards: list[FirstSteps] = context.pop("cards", [])
     context["first_steps"] = [card for card in cards if not card.is_done]
@@ -64,11 +64,6 @@ def _first_steps(user: User, asked: set[str]) -> Iterator[FirstSteps]:
         yield setup_steps(read_setup_facts(user.pk))
     if WORK in asked and role is not Role.AUDITOR:
         yield work_steps(read_work_facts(user.pk))
-
-
-def _hidden_first_steps(request: HttpRequest, user_id: int | None) -> set[str]:
-    """Return the cards of first steps that the user has hidden or done, in this browser, which others may use too."""
-    return {card for card in CARDS if f"{_STEPS_COOKIE}{card}-{user_id}" in request.COOKIES}
 
 
 def _hide_first_steps(response: HttpResponse, user_id: int | None, cards: Iterable[str]) -> None:

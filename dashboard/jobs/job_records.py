@@ -14,19 +14,9 @@ from zoneinfo import ZoneInfo
 from django.db.models import Count, Exists, Min, Model, OuterRef, Q, QuerySet, Sum
 
 from dashboard.jobs.run_records import last_values, ranked_runs
-from dashboard.jobs.viewmodels.jobs import (
-    AttemptLine,
-    JobCard,
-    JobRecord,
-    RunLine,
-    ScheduleLine,
-    SweepLine,
-    local_time,
-    schedule_times,
-)
+from dashboard.jobs.viewmodels import jobs
 from dashboard.usage.viewmodels.usage import Spending
-from grid.announcements.rules import reason_of
-from grid.announcements.store import current_maintenance
+from grid.announcements.maintenance import current_maintenance, reason_of
 from grid.configuration.general import SCHEDULED_RUNS_PER_MINUTE
 from grid.configuration.store import value_of
 from grid.core.cron import find_zone
@@ -35,18 +25,17 @@ from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.wording import money
 from grid.jobs.jobsettings import RunRecord, read_record, settings_of
-from grid.jobs.lateness import LateReason, late_words
-from grid.jobs.scheduler import LATE, MINUTE
+from grid.jobs.scheduler import LATE, MINUTE, LateReason, late_words
 from grid.models import Execution, Job, JobRun, Membership, RunSettings, Schedule, UsageInterval
 from grid.queue.gate import words_of
 
 
-def schedules_of(job_id: str, now: datetime) -> list[ScheduleLine]:
+def schedules_of(job_id: str, now: datetime) -> list[jobs.ScheduleLine]:
     """Return a job's schedules in the order in which they were made; there are few."""
     return [_line(schedule, now) for schedule in Schedule.objects.filter(job=job_id).select_related("job__owner")]
 
 
-def read_schedule(job_id: str, schedule_id: int, now: datetime) -> ScheduleLine | None:
+def read_schedule(job_id: str, schedule_id: int, now: datetime) -> jobs.ScheduleLine | None:
     schedule = Schedule.objects.filter(job=job_id, pk=schedule_id).select_related("job__owner").first()
     return _line(schedule, now) if schedule else None
 
@@ -58,18 +47,18 @@ def next_runs(job_ids: Iterable[str]) -> Mapping[str, tuple[datetime | None, int
     return {job_id: (next_at, paused) for job_id, next_at, paused in counted}
 
 
-def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
+def _line(schedule: Schedule, now: datetime) -> jobs.ScheduleLine:
     try:
         zone = find_zone(schedule.time_zone)
     except ValueError:  # this system does not know it any more
         zone = ZoneInfo("UTC")
     by, why = schedule.paused_by, schedule.paused_why
     paused = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
-    return ScheduleLine(
+    return jobs.ScheduleLine(
         **{name: getattr(schedule, name) for name in ("id", "cron", "time_zone", "overlap", "missed", "next_at")},
         paused=paused if schedule.paused_at else "",
-        meaning=schedule_times(schedule.cron, schedule.time_zone, now),
-        history=tuple((local_time(datetime.fromisoformat(at), zone), words) for at, words in schedule.history),
+        meaning=jobs.schedule_times(schedule.cron, schedule.time_zone, now),
+        history=tuple((jobs.local_time(datetime.fromisoformat(at), zone), words) for at, words in schedule.history),
         waits=_why_it_waits(schedule, now),
     )
 
@@ -81,10 +70,8 @@ def _why_it_waits(schedule: Schedule, now: datetime) -> str:
     maintenance = current_maintenance(now) if schedule.missed == Schedule.Missed.ONCE else None
     if maintenance is not None:
         return words_of(reason_of(maintenance))
-    return _why_it_is_late(schedule, now) if now - schedule.next_at >= LATE else ""
-
-
-def _why_it_is_late(schedule: Schedule, now: datetime) -> str:
+    if now - schedule.next_at < LATE:
+        return ""
     job = schedule.job
     due = Schedule.objects.filter(next_at__lte=now).order_by()
     of_all, of_owner = due.count(), due.filter(job__owner=job.owner_id).count()
@@ -109,7 +96,7 @@ _UNREADABLE = RunRecord(title="", environment="", environment_name="unknown", ti
 class JobsPage:
     """A page of jobs; `older` is the `before` of the next page, "" when there is none."""
 
-    cards: Sequence[JobCard]
+    cards: Sequence[jobs.JobCard]
     older: str = ""
 
 
@@ -117,12 +104,12 @@ class JobsPage:
 class RunsPage:
     """A page of a job's runs, newest first, in which a sweep is one line; `older` is the `before` of the next page, 0 without one."""
 
-    lines: Sequence[RunLine | SweepLine]
+    lines: Sequence[jobs.RunLine | jobs.SweepLine]
     older: int = 0
     metrics: Sequence[str] = ()  # names of what the runs of the page have measured
 
 
-def read_job(job_id: str) -> JobRecord | None:
+def read_job(job_id: str) -> jobs.JobRecord | None:
     """Return the job; None when it is deleted or unknown."""
     job = _present().filter(pk=job_id).first()
     if job is None:
@@ -148,7 +135,7 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
         run = runs.get(job.pk)
         sweep = sweeps.get((job.pk, run.sweep)) if run else None
         next_at, paused = coming.get(job.pk, (None, 0))
-        cards.append(JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
+        cards.append(jobs.JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
     return JobsPage(cards, "" if is_last else shown[-1].pk)
 
 
@@ -169,8 +156,8 @@ def ranked_runs_of(
     return RunsPage(lines, end if end < len(numbers) else 0, _measured(lines))
 
 
-def _measured(lines: Iterable[RunLine | SweepLine]) -> list[str]:
-    return list(dict.fromkeys(name for line in lines if isinstance(line, RunLine) for name in line.metrics))
+def _measured(lines: Iterable[jobs.RunLine | jobs.SweepLine]) -> list[str]:
+    return list(dict.fromkeys(name for line in lines if isinstance(line, jobs.RunLine) for name in line.metrics))
 
 
 def runs_of(job_id: str, *, sweep: str, before: int, now: datetime, reader_id: int = 0) -> RunsPage:
@@ -188,13 +175,13 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime, reader_id: i
     return RunsPage(lines, 0 if is_last else shown[-1].number, _measured(lines))
 
 
-def read_run(job_id: str, number: int, now: datetime, *, reader_id: int = 0) -> RunLine | None:
+def read_run(job_id: str, number: int, now: datetime, *, reader_id: int = 0) -> jobs.RunLine | None:
     """Return one run with all its attempts, whose causes are worded for a user."""
     run = JobRun.objects.select_related("after__job").filter(job=job_id, number=number).first()
     return _lines([run], now, reader_id, all_attempts=True)[run.pk] if run else None
 
 
-def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
+def read_sweep(job_id: str, sweep: str) -> jobs.SweepLine | None:
     return _sweeps([(job_id, sweep)]).get((job_id, sweep))
 
 
@@ -203,8 +190,8 @@ def _present() -> QuerySet[Job]:
     return rows.order_by("-launched_at", "-pk")
 
 
-def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> JobRecord:
-    return JobRecord(
+def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> jobs.JobRecord:
+    return jobs.JobRecord(
         id=job.pk,
         name=str(job),
         owner_id=job.owner_id,
@@ -220,7 +207,7 @@ def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> JobRecord:
     )
 
 
-def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
+def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], jobs.SweepLine]:
     """Return sweeps by the ids of their job and their own; one whose runs were deleted is not among them."""
     wanted = [Q(job=job_id, sweep=id) for job_id, id in sorted(set(of))]
     if not wanted:
@@ -233,15 +220,14 @@ def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
         failed=Count("pk", filter=failed),
     )
     return {
-        (job_id, id): SweepLine(id, total, ended, failures, at, by)
+        (job_id, id): jobs.SweepLine(id, total, ended, failures, at, by)
         for job_id, id, at, by, total, ended, failures in counted
     }
 
 
 def _lines(
     runs: Iterable[JobRun], now: datetime, reader_id: int, *, all_attempts: bool = False, with_metrics: bool = True
-) -> dict[int, RunLine]:
-    """Return a line for each run, by its key, worded for the user `reader_id`."""
+) -> dict[int, jobs.RunLine]:
     by_key = {run.pk: run for run in runs}
     attempts = _attempts(by_key, reader_id)
     costs = _costs(by_key, now)
@@ -250,7 +236,7 @@ def _lines(
     settings = RunSettings.objects.in_bulk({run.settings_id for run in by_key.values()})
     records = {pk: _read_record(row) for pk, row in settings.items()}
     return {
-        pk: RunLine(
+        pk: jobs.RunLine(
             **{name: getattr(run, name) for name in _OF_RUNS},
             record=records[run.settings_id],
             after=str(run.after) if all_attempts and run.after else "",
@@ -263,13 +249,13 @@ def _lines(
     }
 
 
-def _attempts(runs: Iterable[int], reader_id: int) -> dict[int, list[AttemptLine]]:
-    attempts: dict[int, list[AttemptLine]] = defaultdict(list)
+def _attempts(runs: Iterable[int], reader_id: int) -> dict[int, list[jobs.AttemptLine]]:
+    attempts: dict[int, list[jobs.AttemptLine]] = defaultdict(list)
     rows = Execution.objects.filter(run__in=list(runs)).order_by("run", "attempt")
     columns = ("run", "attempt", "state", "reason", "reason_values", "message", "started_at", "ended_at", "exit_code")
     for row in rows.select_related("owner").only(*columns, "owner__username"):
         words = row.words(Reader(row.owner.get_username(), row.owner_id == reader_id))
-        line = AttemptLine(row.pk, row.attempt, row.state, words, row.started_at, row.ended_at, row.exit_code)
+        line = jobs.AttemptLine(row.pk, row.attempt, row.state, words, row.started_at, row.ended_at, row.exit_code)
         attempts[row.run_id or 0].append(line)
     return attempts
 

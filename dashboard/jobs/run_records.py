@@ -8,21 +8,7 @@ from functools import partial
 
 from django.conf import settings
 
-from dashboard.jobs.viewmodels.runs import (
-    DIFFERENCE_BYTES,
-    HIGHEST,
-    MOST_RUNS,
-    NOT_LAUNCHED,
-    MetricPoints,
-    RanWith,
-    Results,
-    ResultsComparison,
-    RunMetrics,
-    RunResults,
-    compared_results,
-    launch_facts,
-    results,
-)
+from dashboard.jobs.viewmodels import runs
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.environments.revisions import other_revision
@@ -31,18 +17,18 @@ from grid.files.repositories import Repositories, Repository
 from grid.models import Environment, Execution, JobRun, MetricReading, Project, RunFiles, RunMetric
 
 
-def ran_with(execution_id: str) -> RanWith | None:
+def ran_with(execution_id: str) -> runs.RanWith | None:
     """Return what an execution was launched with, and what the kubelet told of it; None when there is none, or it can no longer be read."""
     execution = Execution.objects.filter(pk=execution_id).first()
     if execution is None:
         return None
     try:
-        return RanWith(parse_spec(execution), execution)
+        return runs.RanWith(parse_spec(execution), execution)
     except ValueError:
         return None
 
 
-def deprecated_since(ran: RanWith) -> str:
+def deprecated_since(ran: runs.RanWith) -> str:
     """Return a sentence when the environment's revision that ran is deprecated now, with the current one; "" otherwise."""
     environment = Environment.objects.filter(pk=ran.spec.environment.id).first()
     if environment is None:
@@ -54,14 +40,13 @@ def deprecated_since(ran: RanWith) -> str:
 def launched_with(execution_id: str) -> dict[str, str]:
     """Return the facts of an attempt for a comparison; an empty id is that of a run that was not launched yet."""
     ran = ran_with(execution_id) if execution_id else None
-    return launch_facts(ran) if ran else dict(NOT_LAUNCHED)
+    return runs.launch_facts(ran) if ran else dict(runs.NOT_LAUNCHED)
 
 
-def read_metrics(execution_id: str) -> RunMetrics:
+def read_metrics(execution_id: str) -> runs.RunMetrics:
     """Return what an execution has measured, with its points."""
     counts = MetricReading.objects.filter(pk=execution_id).values_list("refused", "unkept").first()
-    refused, unkept = counts or (0, 0)
-    return RunMetrics(_points_of([execution_id]).get(execution_id, ()), refused, unkept)
+    return runs.RunMetrics(_points_of([execution_id]).get(execution_id, ()), *(counts or ()))
 
 
 def ranked_runs(job_id: str, sweep: str, metric: str, order: str) -> list[int]:
@@ -70,7 +55,7 @@ def ranked_runs(job_id: str, sweep: str, metric: str, order: str) -> list[int]:
     rows = RunMetric.objects.filter(name=metric, execution__run__job=job_id, execution__run__sweep=sweep)
     values = rows.order_by("execution__attempt").values_list("execution__run__number", "last")
     last = dict(values)  # of several attempts the latest that has measured it
-    sign = -1 if order == HIGHEST else 1
+    sign = -1 if order == runs.HIGHEST else 1
     return sorted(numbers, key=lambda number: (number not in last, sign * last.get(number, 0.0), number))
 
 
@@ -79,12 +64,12 @@ def leading_runs(job_id: str, sweep: str, metric: str, order: str) -> tuple[list
     of_sweep = RunMetric.objects.filter(execution__run__job=job_id, execution__run__sweep=sweep)
     metric = metric or of_sweep.order_by("pk").values_list("name", flat=True).first() or ""
     if order:
-        return ranked_runs(job_id, sweep, metric, order)[:MOST_RUNS], metric
+        return ranked_runs(job_id, sweep, metric, order)[: runs.MOST_RUNS], metric
     measured = of_sweep.filter(name=metric).order_by("execution__run__number")
-    return list(measured.values_list("execution__run__number", flat=True).distinct()[:MOST_RUNS]), metric
+    return list(measured.values_list("execution__run__number", flat=True).distinct()[: runs.MOST_RUNS]), metric
 
 
-def metrics_of_runs(job_id: str, numbers: Sequence[int], name: str = "") -> dict[int, Sequence[MetricPoints]]:
+def metrics_of_runs(job_id: str, numbers: Sequence[int], name: str = "") -> dict[int, Sequence[runs.MetricPoints]]:
     """Return what the latest attempts of these runs have measured, by the number of the run; with a name, that metric alone."""
     rows = Execution.objects.filter(run__job=job_id, run__number__in=numbers).order_by("run__number", "attempt")
     attempts = dict(rows.values_list("run__number", "pk"))
@@ -100,14 +85,16 @@ def last_values(execution_ids: Iterable[str]) -> dict[str, Mapping[str, float]]:
     return dict(values)
 
 
-def _points_of(ids: Iterable[str], name: str = "") -> dict[str, list[MetricPoints]]:
+def _points_of(ids: Iterable[str], name: str = "") -> dict[str, list[runs.MetricPoints]]:
     rows = RunMetric.objects.filter(execution__in=list(ids)).order_by("pk")
     if name:
         rows = rows.filter(name=name)
     metrics = defaultdict(list)
     for row in rows:
         points = [(step, value) for _, step, value in row.points]
-        metrics[row.execution_id].append(MetricPoints(row.name, row.count, row.last, row.lowest, row.highest, points))
+        metrics[row.execution_id].append(
+            runs.MetricPoints(row.name, row.count, row.last, row.lowest, row.highest, points)
+        )
     return dict(metrics)
 
 
@@ -118,16 +105,16 @@ class ResultsUnreadable(Exception):
     """They are not there, or cannot be read now; the message is a sentence for the person."""
 
 
-def read_results(execution_id: str) -> Results | None:
+def read_results(execution_id: str) -> runs.Results | None:
     """Return the results of an execution; None where it has none. Raise ResultsUnreadable."""
     files = RunFiles.objects.filter(pk=execution_id).exclude(results="").select_related("execution__project").first()
     if files is None:
         return None
     with _repository(files.execution.project) as repository:
-        return results(files.results, repository.files(files.results))
+        return runs.results(files.results, repository.files(files.results))
 
 
-def compare_results(first_id: str, second_id: str) -> ResultsComparison | None:
+def compare_results(first_id: str, second_id: str) -> runs.ResultsComparison | None:
     """Return how the results of two executions differ; None where neither has any. Raise ResultsUnreadable."""
     rows = RunFiles.objects.filter(pk__in=[first_id, second_id]).exclude(results="")
     kept = {row.pk: row for row in rows.select_related("execution__project")}
@@ -135,8 +122,8 @@ def compare_results(first_id: str, second_id: str) -> ResultsComparison | None:
         return None
     with _repository(next(iter(kept.values())).execution.project) as repository:
         commits = [kept[id].results if id in kept else "" for id in (first_id, second_id)]
-        first, second = (RunResults(commit, repository.files(commit) if commit else ()) for commit in commits)
-        return compared_results(first, second, partial(repository.difference, limit=DIFFERENCE_BYTES))
+        first, second = (runs.RunResults(commit, repository.files(commit) if commit else ()) for commit in commits)
+        return runs.compared_results(first, second, partial(repository.difference, limit=runs.DIFFERENCE_BYTES))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import Sum
 
 from dashboard.starts.viewmodels.start_times import GroupStarts, SlowStart, StartTimesView, group_of, medians_of
-from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart, main_cause
+from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart, main_cause, seconds_words
 from grid.diagnosis.startup import Phase
 from grid.models import Environment, Execution, HardwareTier, StartDay, StartUp
 from grid.starts.startdays import StartSums, read_sums
@@ -96,7 +96,7 @@ def read_slowest(read: StartTimesRead, by: str) -> list[SlowStart]:
                 # Starts are kept for longer than their executions.
                 title=str(executions[id]) if id in executions else "",
                 group=names.get(key, key),
-                took=row.total,
+                took=seconds_words(row.total),
                 cause=main_cause(measures_of(row), usual),
                 at=row.at,
             )

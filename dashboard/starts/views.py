@@ -9,16 +9,7 @@ from django.views.decorators.http import require_safe
 from dashboard.shell.access import may_observe, user_of
 from dashboard.shell.exports import note_export
 from dashboard.starts.startup_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
-from dashboard.starts.viewmodels.start_times import (
-    GROUPINGS,
-    RANGES,
-    StartTimesView,
-    phase_times,
-    start_charts,
-    start_day_lines,
-    start_lines,
-    start_times_csv,
-)
+from dashboard.starts.viewmodels import start_times
 from grid.core.translation import gettext as _
 from grid.runtime import get_runtime
 from grid.starts.startdays import ACCURACY_PERCENT
@@ -32,18 +23,20 @@ def startup(request: HttpRequest) -> HttpResponse:
         name = f"start-up-by-{view.by}-{view.range}-days-{now:%Y-%m-%d}.csv"
         note_export(request, user_of(request), name)
         headers = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
-        return HttpResponse(start_times_csv(read.groups, view.by), headers=headers)
+        return HttpResponse(start_times.start_times_csv(read.groups, view.by), headers=headers)
     shown = read.shown
     context = {
         "view": view,
-        "grouping": GROUPINGS[view.by],
-        "groupings": [(title, view.query(by=key, of=""), key == view.by) for key, title in GROUPINGS.items()],
-        "range_words": RANGES[view.range],
-        "lines": start_lines(read.groups, view),
+        "grouping": start_times.GROUPINGS[view.by],
+        "groupings": [
+            (title, view.query(by=key, of=""), key == view.by) for key, title in start_times.GROUPINGS.items()
+        ],
+        "range_words": start_times.RANGES[view.range],
+        "lines": start_times.start_lines(read.groups, view),
         "one": shown if shown.key else None,
         "whole": view.query(of=""),
-        "days": start_day_lines(view.days(now), shown.days),
-        "phases": phase_times(shown.whole),
+        "days": start_times.start_day_lines(view.days(now), shown.days),
+        "phases": start_times.phase_times(shown.whole),
         "slowest": read_slowest(read, view.by),
         "left_out": read.left_out,
         "most_groups": MOST_GROUPS,
@@ -56,10 +49,10 @@ def startup(request: HttpRequest) -> HttpResponse:
 @require_safe
 def startup_days(request: HttpRequest) -> HttpResponse:
     view, now = _admitted(request), get_runtime().clock()
-    return JsonResponse(start_charts(view.days(now), read_shown(view, now).days))
+    return JsonResponse(start_times.start_charts(view.days(now), read_shown(view, now).days))
 
 
-def _admitted(request: HttpRequest) -> StartTimesView:
+def _admitted(request: HttpRequest) -> start_times.StartTimesView:
     if not may_observe(request.user):
         raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
-    return StartTimesView.parse(request.GET.dict())
+    return start_times.StartTimesView.parse(request.GET.dict())

@@ -94,6 +94,11 @@ def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) 
 
 
 def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | None) -> WorkspaceRecord:
+    latest = None
+    if execution is not None:
+        words = execution.words(Reader(row.owner.get_username(), is_owner=True))  # only its owner's pages show it
+        is_settled = execution.settled_at is not None
+        latest = WorkspaceExecution(execution.pk, execution.state, execution.state_since, words, is_settled)
     return WorkspaceRecord(
         name=str(row),
         owner_username=row.owner.get_username(),
@@ -101,18 +106,8 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
         project_roles=roles,
         environment_name=row.environment.name,
         tier_name=row.tier.name,
-        latest=_execution(execution, row.owner.get_username()) if execution is not None else None,
+        latest=latest,
         revision=row.environment_revision,
         is_restarting=row.restart_requested_at is not None,
         **{name: getattr(row, name) for name in _STORED},
-    )
-
-
-def _execution(execution: Execution, owner: str) -> WorkspaceExecution:
-    return WorkspaceExecution(
-        execution.pk,
-        execution.state,
-        execution.state_since,
-        execution.words(Reader(owner, is_owner=True)),  # only its owner's pages show it
-        is_settled=execution.settled_at is not None,
     )

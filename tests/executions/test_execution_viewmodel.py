@@ -11,7 +11,6 @@ from dashboard.executions.viewmodels.execution import (
     ExecutionRecord,
     Facts,
     Person,
-    PodLink,
     facts,
     head_of,
     steps,
@@ -75,7 +74,7 @@ def page_of(record: ExecutionRecord, diagnosis: Diagnosis | None = None) -> str:
         head_fragment(record, diagnosis, OWNER),
         actions(record, OWNER, is_ready=True),
         steps(record),
-        facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
+        facts(record, OWNER, pods=[("compute-grid", "workspace-e1")], node="", now=NOW),
     ]
     return "\n".join(render_fragment(fragment, now=NOW) for fragment in whole)
 

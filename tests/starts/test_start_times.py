@@ -130,7 +130,7 @@ def test_slowest_starts_name_their_unusual_phase(start: Make) -> None:
     start(74, queued=26, pulling=48, image_cached=False, image_bytes=1_800_000_000)
     slow, *_ = slowest = read_slowest(read(), "tier")
     assert slow.cause == "Image pull 48 s (1.8 GB, the image was not on the node)"
-    assert (len(slowest), slow.took_words, slow.title) == (6, "1 min 14 s", "")
+    assert (len(slowest), slow.took, slow.title) == (6, "1 min 14 s", "")
 
 
 @pytest.mark.usefixtures("runtime")

@@ -226,12 +226,10 @@ class ClusterForm(LaunchSection):
         return cleaned
 
     def request(self) -> ClusterRequest:
-        """Return what to launch; the form must have no errors."""
         data = {**self.cleaned_data, "autoscale": self.autoscales}
         return ClusterRequest(environment=data.pop("cluster_environment"), tier=data.pop("worker_tier"), **data)
 
     def choices(self) -> list[str]:
-        """Return all chosen values as texts, to tell two launches apart."""
         chosen = vars(self.request()).values()
         return [str(value.pk if isinstance(value, Model) else value) for value in chosen]
 
@@ -252,7 +250,6 @@ class ClusterForm(LaunchSection):
         return [_NOT_OFFERED[name] for name, offered in choices if asked.get(name) and asked[name] not in offered]
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the data that a browser would send for the unchanged form."""
         values = {name: self[name].value() for name in self.fields}
         return {name: "on" if value is True else value for name, value in values.items() if value not in (False, None)}
 

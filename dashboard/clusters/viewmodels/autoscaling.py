@@ -89,8 +89,7 @@ def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_fin
 
 
 def condition_lines(autoscaler: Autoscaler, *, maximum: int, work_waits: bool = False) -> tuple[ConditionLine, ...]:
-    """Return the conditions in Kubernetes' order: able to scale, scaling active, scaling limited. `maximum` is the cluster's; the
-    autoscaler's own is smaller while workers are ending. While `work_waits`, the number of workers is not called right."""
+    """Return the conditions in Kubernetes' order. The autoscaler's own maximum is below the cluster's `maximum` while workers end."""
     known = conditions(autoscaler)
     is_short = autoscaler.spec.max_replicas < maximum
     return tuple(_line(known[kind], is_short, work_waits) for kind in _MEANINGS if kind in known)
@@ -112,11 +111,9 @@ def _sentence(cluster: ClusterRecord) -> str:
     words = workers_words(cluster.workers_minimum, cluster.workers_maximum, autoscale=cluster.autoscale)
     if not cluster.autoscale:
         return _("{workers}; their number changes only by “Change workers”.", workers=words)
-    targets = []
-    if cluster.target_cpu:
-        targets.append(_("{target} % of the requested CPU", target=cluster.target_cpu))
-    if cluster.target_memory:
-        targets.append(_("{target} % of the requested memory", target=cluster.target_memory))
+    cpu = _("{target} % of the requested CPU", target=cluster.target_cpu)
+    memory = _("{target} % of the requested memory", target=cluster.target_memory)
+    targets = [words for words, target in ((cpu, cluster.target_cpu), (memory, cluster.target_memory)) if target]
     parts = [_("their average use passes {targets}", targets=either(targets))] if targets else []
     if cluster.on_demand:
         parts.append(_("more tasks wait in {framework} than they can take", framework=cluster.framework_name))

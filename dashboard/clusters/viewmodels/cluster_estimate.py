@@ -78,18 +78,14 @@ def estimate(plan: ClusterPlan, slots: Slots, pools: Pools | None) -> Estimate:
         rows.append(Row(_("Nodes"), tuple(_nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
     words = tuple(f"{CURRENCY}{price_number(price)}" if price else _("free") for price in prices)
     rows.append(Row(_("Price an hour"), words))
-    taken = plural(low, "slot", "slots")
+    taken, about_nodes = plural(low, "slot", "slots"), _node_notes(plan, pools) if pools is not None else ()
     if low != high:
         taken = _("{slots} at minimum, {high:,} at maximum", slots=taken, high=high)
     return Estimate(
         sentence=_("{taken}; you use {used:,} of {maximum:,}.", taken=taken, used=slots.used, maximum=slots.maximum),
         columns=tuple(plural(workers, "worker", "workers") for workers in counts),
         rows=tuple(rows),
-        notes=(
-            _slots_note(plan, slots, high),
-            *_place_notes(plan),
-            *(_node_notes(plan, pools) if pools is not None else ()),
-        ),
+        notes=(_slots_note(plan, slots, high), *_place_notes(plan), *about_nodes),
     )
 
 

@@ -18,8 +18,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord(KindRecord):
-    """A stored cluster. The workers' tier is the execution's own. The targets are in percent of the requests; 0 means that the
-    autoscaler ignores the metric. `wanted_before` has the desired number of workers over the last 20 minutes."""
+    """A stored cluster. Targets are in percent of the requests, 0 for none; `wanted_before` is of the last 20 minutes."""
 
     framework: str
     head_tier_name: str
@@ -113,11 +112,8 @@ def lost_by_restart(framework: str) -> tuple[str, ...]:
 
 
 _WHO = {
-    "": "",
-    "you": _("You can change this."),
-    "admin": _("Your admin can change this."),
-    "operator": _("An operator can help."),
-}
+    "you": _("You can change this."), "admin": _("Your admin can change this."), "operator": _("An operator can help."),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +132,5 @@ def troubles(diagnoses: Sequence[Diagnosis], *, is_operator: bool, sees_all: boo
         # The table of the nodes says itself who can change something.
         is_known = reasons is not None or (diagnosis.who == "operator" and is_operator)
         word = _("Problem") if diagnosis.severity == "problem" else _("Note")
-        cards.append(Trouble(diagnosis, word, "" if is_known else _WHO[diagnosis.who], reasons))
+        cards.append(Trouble(diagnosis, word, "" if is_known else _WHO.get(diagnosis.who, ""), reasons))
     return Fragment("troubles", "clusters/fragments/troubles.html", tuple(cards))

@@ -12,16 +12,7 @@ from typing import Any
 
 from dashboard.clusters.viewmodels.clusters import ClusterRecord
 from dashboard.executions.viewmodels.execution import LifecycleLine
-from dashboard.shell.viewmodels.charts import (
-    DASH_DOT,
-    DASHES,
-    DOTS,
-    FINE_DOTS,
-    LONG_DASHES,
-    ChartLine,
-    ChartScale,
-    chart_values,
-)
+from dashboard.shell.viewmodels import charts
 from grid.core.reasons import ANYBODY
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
@@ -153,26 +144,29 @@ def rescale_words(message: str) -> str:
 
 def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
     """Return the chart of the workers, as `static/chart.js` draws it. Times are seconds since 1970; a target of 0 is not drawn."""
-    workers = ChartScale("workers", top=2, label=_("workers"), is_whole=True)
+    workers = charts.ChartScale("workers", top=2, label=_("workers"), is_whole=True)
     ready, wanted = [sample.ready for sample in samples], [sample.wanted for sample in samples]
     cpu, memory = [sample.cpu_percent for sample in samples], [sample.memory_percent for sample in samples]
     lines = [
-        ChartLine("ready", _("ready"), ready, "workers", "--chart-ready", is_stepped=True),
-        ChartLine("wanted", _("wanted"), wanted, "workers", "--chart-wanted", DOTS, is_stepped=True),
-        ChartLine("cpu", _("CPU"), cpu, "%", "--chart-cpu", LONG_DASHES, 1.5),
-        ChartLine("memory", _("memory"), memory, "%", "--chart-memory", DASH_DOT, 1.5),
+        charts.ChartLine("ready", _("ready"), ready, "workers", "--chart-ready", is_stepped=True),
+        charts.ChartLine("wanted", _("wanted"), wanted, "workers", "--chart-wanted", charts.DOTS, is_stepped=True),
+        charts.ChartLine("cpu", _("CPU"), cpu, "%", "--chart-cpu", charts.LONG_DASHES, 1.5),
+        charts.ChartLine("memory", _("memory"), memory, "%", "--chart-memory", charts.DASH_DOT, 1.5),
     ]
     targets = (
-        ("cpu", _("CPU target"), cluster.target_cpu, DASHES),
-        ("memory", _("memory target"), cluster.target_memory, FINE_DOTS),
+        ("cpu", _("CPU target"), cluster.target_cpu, charts.DASHES),
+        ("memory", _("memory target"), cluster.target_memory, charts.FINE_DOTS),
     )
     for name, label, target, dash in targets:
         if cluster.autoscale and target:
-            level = [target] * len(samples)
-            lines.append(ChartLine(f"{name}-target", label, level, "%", f"--chart-{name}", dash, 1))
+            lines.append(
+                charts.ChartLine(f"{name}-target", label, [target] * len(samples), "%", f"--chart-{name}", dash, 1)
+            )
     return {
         "times": [int(sample.at.timestamp()) for sample in samples],
-        "charts": {"workers": chart_values((workers, ChartScale("%", top=100, unit=" %", is_right=True)), lines)},
+        "charts": {
+            "workers": charts.chart_values((workers, charts.ChartScale("%", top=100, unit=" %", is_right=True)), lines)
+        },
         "events": [
             {
                 "at": int(event.at.timestamp()),
@@ -203,7 +197,6 @@ def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) ->
 
 
 def _size_change(line: LifecycleLine) -> _SizeChange | None:
-    """Parse a line of history; None when it is not about the number of workers."""
     if line.reason == "SuccessfulRescale" and (match := _RESCALE.search(line.message)):
         return _SizeChange(line.at, int(match[1]), cause_in_words(match[2].strip()), line.count > 1)
     return _SizeChange(line.at, None, line.words(ANYBODY), False) if line.reason == "Resized" else None

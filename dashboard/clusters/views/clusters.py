@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.clusters.forms.cluster import ClusterForm, ResizeForm
-from dashboard.clusters.records import read_samples, samples_table
+from dashboard.clusters.page import read_samples, samples_table
 from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Machine, estimate
 from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of, lost_by_restart
 from dashboard.clusters.viewmodels.samples import chart, scale_events, thinned
@@ -147,11 +147,10 @@ def cluster_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -
     part = _part_of(form)
     if part is None:
         return {"cluster": None}
+    versions = {name: ", ".join(part.versions[name]) for name in part.frameworks}
     return {
         "cluster": part,
-        "frameworks": [
-            (name, ", ".join(part.versions[name]), name == part.chosen_framework) for name in part.frameworks
-        ],
+        "frameworks": [(name, words, name == part.chosen_framework) for name, words in versions.items()],
         "wants_cluster": _is_wanted(form),
         "kind_word": KINDS[form.kind].lower(),
         **_estimate_context(form if part.is_bound else form.as_sent, held, running),
@@ -196,10 +195,12 @@ def _estimate_context(form: LaunchForm, held: Slots, running: Mapping[str, int])
     """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
     part = _part_of(form)
     plan = _plan(form, part, running) if form.errors is not None and part and part.errors is not None else None
+    theirs = part.typed.get("cluster_environment") if part and _is_wanted(form) else None
+    ours = form.chosen_row("environment") if theirs else None
     return {
         "estimate": estimate(plan, held, form.pools) if plan else None,
         "has_estimate": part is not None and _is_wanted(form),
-        "mismatch": _mismatch(form, part) if part and _is_wanted(form) else "",
+        "mismatch": version_mismatch(ours, theirs, part.chosen_framework) if part and ours and theirs else "",
     }
 
 
@@ -210,19 +211,9 @@ def _plan(form: LaunchForm, part: ClusterForm, running: Mapping[str, int]) -> Cl
     own = form.chosen_row("tier")
     if head is None or worker is None or not 1 <= minimum <= maximum or (part.is_attached and own is None):
         return None
-    return ClusterPlan(
-        head=_machine(head, running),
-        worker=_machine(worker, running),
-        minimum=minimum,
-        maximum=maximum,
-        companion=_machine(own, running) if own else None,
-    )
+    companion = _machine(own, running) if own else None
+    return ClusterPlan(_machine(head, running), _machine(worker, running), minimum, maximum, companion)
 
 
 def _machine(tier: HardwareTier, running: Mapping[str, int]) -> Machine:
     return Machine(pod_plan(tier_spec(tier)), tier.cost_per_hour, tier.maximum_simultaneous, running.get(tier.pk, 0))
-
-
-def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
-    theirs, ours = part.typed.get("cluster_environment"), form.chosen_row("environment")
-    return version_mismatch(ours, theirs, part.chosen_framework) if ours and theirs else ""

@@ -18,7 +18,6 @@ from dashboard.executions.viewmodels.execution import (
     ExecutionRecord,
     Head,
     Person,
-    PodLink,
     facts,
     head_of,
     steps,
@@ -62,9 +61,8 @@ class ExecutionView:
 
 
 def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
-    """Return the viewer's rights. Members may look, contributors may open a cluster's web page, and who is chosen by name a shared app;
-    only the project's owner, operators and admins may stop or change another user's execution. An owner who left the project, or only
-    views it, may still stop the execution."""
+    """Return the viewer's rights. Contributors may open a cluster's web page, and who is chosen by name a shared app; only the project's
+    owner, operators and admins may stop or change another user's execution. An owner who left the project may still stop it."""
     is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
     is_shared = isinstance(record, ExecutionRecord) and viewer.id in record.shared_with and role is not None
     contributes, is_operator = role in CONTRIBUTING, may_operate(viewer)
@@ -167,7 +165,7 @@ def execution_fragments(
     pods = _pods(runtime, record)
     shown = _present(runtime, record, pods, viewer, now)
     node = shown.pod.spec.node_name if shown.pod is not None else ""
-    links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
+    links = [(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
     events = _events(runtime, record, pods)
     victim = None if record.is_final else runtime.contention.victims.get(record.id)
     used = record.size if viewer.is_owner or viewer.sees_all else None

@@ -255,12 +255,6 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class PodLink:
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     kind: str
     workspace_id: str
@@ -281,7 +275,7 @@ class Facts:
     slots: str
     node: str
     node_is_link: bool
-    pods: tuple[PodLink, ...]
+    pods: tuple[tuple[str, str], ...]  # their namespaces and names
     requested_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -356,7 +350,13 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
 
 
 def facts(
-    record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, workers: int = 0, now: datetime
+    record: ExecutionRecord,
+    person: Person,
+    *,
+    pods: Collection[tuple[str, str]],
+    node: str,
+    workers: int = 0,
+    now: datetime,
 ) -> Fragment:
     """Return the facts. `node` is where the pod (a cluster's head) is now, `workers` the number of a cluster's workers that hold a node."""
     own, started, price, price_bounds = record.kind_record, record.started_at, "", ""

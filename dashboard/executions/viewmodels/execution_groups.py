@@ -32,11 +32,8 @@ PARTS_IN_NAMES = {HEAD: _("head"), WORKER: _("worker")}
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """One row's cheap facts; `pod` is None while there is none, and for a cluster's own row.
-
-    There is one for each pod, and none can be part of a cycle: untracked, they do not lengthen the garbage collector's pauses. It is kept
-    until its pod or its execution changes: when one pod of a cluster does, facts of all of them are asked.
-    """
+    """One row's cheap facts, kept until its pod or its execution changes; `pod` is None while there is none, and for a cluster's own row.
+    There is one for each pod, and none can be part of a cycle: untracked, they do not lengthen the garbage collector's pauses."""
 
     row: ExecutionRow | None
     pod: Pod | None
@@ -211,7 +208,7 @@ def _entry(row: ExecutionRow, pod: Pod, keys: Keys, before: Mapping[str, Entry],
 
 def orphan_groups(pods: Sequence[Pod], keys: Keys) -> list[Group]:
     """Return a group for each active pod whose execution is unknown; its facts come from the pod's labels."""
-    entries = [Entry.of(None, pod, keys) for pod in pods if not has_ended(pod)]
+    entries = (Entry.of(None, pod, keys) for pod in pods if not has_ended(pod))
     return [Group(entry, (entry,)) for entry in entries]
 
 
@@ -355,9 +352,8 @@ def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = Fal
     row, state = group.head.row, group.head.state
     status, _advice = state_status(state, message=row.words(to_owner=to_owner) if row else "")
     heads = [entry for entry in group.entries if entry.is_head]
-    running = [entry for entry in group.entries if entry.pod_state == "running"]
-    head_runs, others = any(entry.is_head for entry in running), len(group.entries) - len(heads)
-    workers_run = len([entry for entry in running if not entry.is_head])
+    running = [entry.is_head for entry in group.entries if entry.pod_state == "running"]
+    head_runs, workers_run, others = any(running), running.count(False), len(group.entries) - len(heads)
     total = plural(others, "worker", "workers") if heads else plural(others, "pod", "pods")
     count = ngettext("{count} of {total} runs.", "{count} of {total} run.", workers_run, total=total)
     if trouble is not None:

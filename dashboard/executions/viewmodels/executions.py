@@ -123,12 +123,6 @@ def _chosen(view: ExecutionsView) -> Iterable[tuple[str, Callable[[Entry], str]]
     )
 
 
-def sorting(view: ExecutionsView) -> tuple[Callable[[Group], Any], bool]:
-    """Return a sort key, and whether the list is read from its end. Equal groups come newest first in both directions."""
-    is_reversed = view.descending if view.sort != "age" else not view.descending
-    return _sort_key(view.sort, is_reversed), is_reversed
-
-
 class _SortKey:
     """The key of one order, for all lists that have it; it remembers the last, because a changed group is put into one after the other."""
 
@@ -176,9 +170,9 @@ PAGING = "executions-paging"
 
 
 def window_of(view: ExecutionsView) -> OrderedWindow[Group]:
-    """Return an empty list in the view's order."""
-    sort_key, is_reversed = sorting(view)
-    return OrderedWindow(sort_key=sort_key, is_reversed=is_reversed, height=len)
+    """Return an empty list in the view's order, in which equal groups come newest first in both directions."""
+    is_reversed = view.descending if view.sort != "age" else not view.descending
+    return OrderedWindow(sort_key=_sort_key(view.sort, is_reversed), is_reversed=is_reversed, height=len)
 
 
 def page_fragments(

@@ -6,13 +6,13 @@ from datetime import datetime
 from decimal import Decimal
 
 from dashboard.shell.viewmodels.states import StatusLine
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, money, plural
 from grid.diagnosis.diagnosis import Severity
-from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, Pools, QueuePlace, fit
+from grid.diagnosis.nodeimages import ImagePull
 from grid.diagnosis.resources import amount_words
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
 from grid.models import HardwareTier
@@ -106,10 +106,8 @@ class TierChoice:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """A launch that is asked about, which takes so many `slots`; `full`, `expected`, `usual_start` and `pull` are as in `LaunchFacts`.
-
-    `needs` is what the namespace would count of its pods, and `secrets` the names of those that it gets; `budget` is what is left of the
-    project's. `sidecars` is what nginx and the executor take of the node, and `coming` what is announced about launches."""
+    """A launch that is asked about; `full`, `expected`, `usual_start` and `pull` are as in `LaunchFacts`. `needs` is what the namespace
+    would count of its pods, `sidecars` what nginx and the executor take of the node, and `coming` what is announced about launches."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -165,28 +163,15 @@ class FitCard:
 
 def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard:
     limits = known.limits or NamespaceLimits()
-    facts = LaunchFacts(
-        known.pools,
-        question.queue,
-        question.full,
-        refusal(question.needs, limits),
-        question.expected,
-        question.usual_start,
-        question.pull,
-        known.trouble,
-    )
+    waits = (question.expected, question.usual_start, question.pull, known.trouble)
+    facts = LaunchFacts(known.pools, question.queue, question.full, refusal(question.needs, limits), *waits)
     answer = fit(question.pods, facts)
-    price = price_words(question.price)
+    price, taken = price_words(question.price), plural(question.slots, "slot", "slots")
     if question.price:
         price = _("{hourly}, {daily} a day", hourly=price, daily=money(question.price * _HOURS_A_DAY))
     return FitCard(
         fit=answer,
-        slots=_(
-            "{slots}; you use {used:,} of {maximum:,}",
-            slots=plural(question.slots, "slot", "slots"),
-            used=held.used,
-            maximum=held.maximum,
-        ),
+        slots=_("{slots}; you use {used:,} of {maximum:,}", slots=taken, used=held.used, maximum=held.maximum),
         price=price,
         sidecars=listed(amount_words(*amount) for amount in question.sidecars.items()) if question.sidecars else "",
         price_of_sidecars=price_words(question.price_of_sidecars) if question.price_of_sidecars else "",
@@ -230,9 +215,8 @@ class CheckLine:
     is_awaited: bool = False
 
 
-TOO_OFTEN = CheckLine(
-    "wait", _("Not checked"), _("You have checked often within the last minute; try again in a moment.")
-)
+_OFTEN = _("You have checked often within the last minute; try again in a moment.")
+TOO_OFTEN = CheckLine("wait", _("Not checked"), _OFTEN)
 _HEADLINES: dict[str, tuple[Severity, str]] = {
     "confirmed": ("ok", _("Confirmed by the cluster")),
     "refused": ("problem", _("The cluster would refuse the launch")),

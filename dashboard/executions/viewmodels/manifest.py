@@ -25,11 +25,9 @@ def redacted_list(redactor: Redactor, page: bytes) -> str:
 
 def presentable(obj: RawObject) -> RawObject:
     """Return the object without managedFields. A Secret's values are hidden, and so is the copy that `kubectl apply` keeps."""
-    shown = dict(obj)
-    metadata: dict[str, Any] = {
-        name: value for name, value in (obj.get("metadata") or {}).items() if name != "managedFields"
-    }
-    shown["metadata"] = metadata
+    metadata: dict[str, Any] = dict(obj.get("metadata") or {})
+    metadata.pop("managedFields", None)
+    shown = {**obj, "metadata": metadata}
     if obj.get("kind") != "Secret":
         return shown
     for field in ("data", "stringData"):

@@ -46,12 +46,11 @@ def node_reasons(diagnosis: Diagnosis | None, *, sees_all: bool, project: str = 
     link, word = _link(diagnosis.link, sees_all, project)
     if not diagnosis.table and not link:
         return None
-    return NodeReasons(tuple(map(_reason, diagnosis.table)), _WHO[diagnosis.who], diagnosis.is_normal, link, word)
-
-
-def _reason(row: EvidenceRow) -> NodeReason:
-    severity, lasting = _LASTING[row.lasting]
-    return NodeReason(row, ", ".join(row.names), max(0, row.nodes - len(row.names)), severity, lasting)
+    rows = tuple(
+        NodeReason(row, ", ".join(row.names), max(0, row.nodes - len(row.names)), *_LASTING[row.lasting])
+        for row in diagnosis.table
+    )
+    return NodeReasons(rows, _WHO[diagnosis.who], diagnosis.is_normal, link, word)
 
 
 def _link(target: str, sees_all: bool, project: str) -> tuple[str, str]:

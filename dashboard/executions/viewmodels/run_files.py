@@ -41,27 +41,16 @@ class RunFilesRecord:
     results_kept: str = ""
 
     @property
-    def has_results(self) -> bool:
-        return self.results_files > 0
-
-    @property
     def results_words(self) -> str:
         """How many results are kept; "" for none."""
         words = f"{plural(self.results_files, 'file', 'files')}, {format_bytes(self.results_bytes)}"
-        return words if self.has_results else ""
+        return words if self.results_files else ""
 
     @property
     def results_notice(self) -> str:
         """What of the results is not kept, and where a copy is; "" when all are kept."""
         notice = f"{self.results_problem}. {_WHERE_COPIED.get(self.results_kept, '')}".strip()
         return notice if self.results_problem else ""
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeLine:
-    """A job whose project keeps its files on a volume, which has no results of single runs."""
-
-    project_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,35 +81,24 @@ class RunFilesLine:
 def run_files(
     record: RunFilesRecord | None, *, state: str, is_final: bool, contributes: bool, job_of: str = ""
 ) -> Fragment:
-    """Return the fragment; where the files are a volume it is empty, but for a job of the project `job_of`, which has no kept results."""
+    """Return the fragment; where the files are a volume it has the project `job_of` of a job, which has no kept results, or nothing."""
     if record is None:
-        return Fragment("files", _TEMPLATE, VolumeLine(job_of) if job_of else None)
-    problem = ""
-    if record.problem:
-        kept = _WHERE_KEPT.get(record.kept, _("Nothing could be written, so its changes are lost.") if is_final else "")
-        problem = f"{record.problem}. {kept}".strip()
-    shown = RunFilesLine(
-        record,
-        _sentence(record, state=state, is_final=is_final),
-        problem,
-        may_browse=contributes,
-        pushes=record.name if contributes and record.kept == "repository" else "",
-    )
-    return Fragment("files", _TEMPLATE, shown)
+        return Fragment("files", _TEMPLATE, job_of or None)
+    kept = _WHERE_KEPT.get(record.kept, _("Nothing could be written, so its changes are lost.") if is_final else "")
+    problem = f"{record.problem}. {kept}".strip() if record.problem else ""
+    sentence = "" if problem else _sentence(record, state=state, is_final=is_final)
+    pushes = record.name if contributes and record.kept == "repository" else ""
+    return Fragment("files", _TEMPLATE, RunFilesLine(record, sentence, problem, contributes, pushes))
 
 
 def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
-    if record.problem:
-        return ""
     if not record.is_reported:
         if state in _SAVING:
             return _("Saving the changes to its files.")
         if is_final:
             return _("It did not report which commit it saved; see the history of the files.")
         return _("It begins with {asked}, and saves its changes as a commit when it ends.", asked=record.asked)
-    notes = []
-    if record.left_out:
-        notes.append(left_out_sentence(record.left_out, record.left_out_names))
+    notes = [left_out_sentence(record.left_out, record.left_out_names)] if record.left_out else []
     if record.left_out and record.kept:
         notes.append(_WHERE_COPIED.get(record.kept, ""))
     if record.began == record.ended:

@@ -147,8 +147,7 @@ def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
     kept = _("Files in the project {project_name} are kept. What is only in the program's memory is lost.")
     sentences.append(kept.format(project_name=record.project_name))
     if record.workspace_id:
-        yours = _("You can resume it later, with the same files and settings.")
-        again = _("You can resume it later if you contribute to that project again.")
-        own = yours if who.contributes else again
+        own = _("You can resume it later if you contribute to that project again.")
+        own = _("You can resume it later, with the same files and settings.") if who.contributes else own
         sentences.append(own if who.is_owner else _("Its owner can resume it later."))
     return sentences

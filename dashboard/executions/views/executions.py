@@ -34,7 +34,6 @@ from grid.database.changefeed import Change
 from grid.runtime import get_runtime
 
 TABS = {"": _("What happened"), "log": _("Log"), "events": _("Kubernetes events")}
-_NOT_THERE = _("This execution does not exist, or you have no access to it.")
 
 
 @require_safe
@@ -54,11 +53,8 @@ async def executions(request: HttpRequest) -> HttpResponse:
     }
     if view.show == "ended":
         page, offered = await sync_to_async(ended_page)(viewer, view), await sync_to_async(ended_choices)(viewer, view)
+        context |= {"view": view, "page": page, "choices": offered, "states": ENDED_STATES}
         context |= {
-            "view": view,
-            "page": page,
-            "choices": offered,
-            "states": ENDED_STATES,
             "chips": filter_chips(view, offered, ENDED_STATES),
             "newer": view.query(after=page.newer, before="") if page.newer else "",
             "older": view.query(before=page.older, after="") if page.older else "",
@@ -142,5 +138,5 @@ async def seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, Executi
     viewer = await current_viewer(request)
     record = await sync_to_async(read_record)(execution_id)
     if record is None or not may_see_execution(viewer, record):
-        raise Http404(_NOT_THERE)
+        raise Http404(EXECUTION.refusal)
     return viewer, record

@@ -15,19 +15,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard.executions import launch_facts
 from dashboard.executions.forms import SECTIONS, LaunchForm, attached_kind, linked, new_token
 from dashboard.executions.kinds import face_of
-from dashboard.executions.launch_facts import (
-    card_of,
-    check_of,
-    cluster_known,
-    drafted,
-    last_launches,
-    pool_states,
-    running_by_tier,
-    slots_of,
-    tier_cards,
-)
 from dashboard.executions.records import run_place, visible_executions
 from dashboard.executions.viewmodels.launch import ClusterKnown, Slots, TierCard
 from dashboard.executions.viewmodels.manifest import as_yaml
@@ -42,8 +32,6 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import LAUNCHABLE_KINDS, kinds_for
 from grid.executions.preview import Preview
-from grid.executions.launchrequest import LAUNCHABLE_KINDS, kinds_for
-from grid.executions.preview import pod_plan
 from grid.executions.request import submit
 from grid.executions.storage import Storage
 from grid.kube.redaction import HIDDEN
@@ -58,7 +46,7 @@ _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 async def launch(request: HttpRequest) -> HttpResponse:
     """Show the launch form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
-    answer: HttpResponse = await sync_to_async(_launch)(request, await cluster_known(runtime))
+    answer: HttpResponse = await sync_to_async(_launch)(request, await launch_facts.cluster_known(runtime))
     if answer.status_code == HTTPStatus.FOUND:
         runtime.executions.hint()
     return answer
@@ -70,7 +58,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     kinds = [kind for kind in _ORDER if kind in offered]
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
-    held, last = slots_of(user), last_launches(user)
+    held, last = launch_facts.slots_of(user), launch_facts.last_launches(user)
     is_check = "check" in request.POST or "choose" in request.POST
     notes: list[str] = []
     if request.method == "POST":
@@ -86,15 +74,15 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
         notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
-    running = running_by_tier()
+    running = launch_facts.running_by_tier()
     context = _context(form, kinds, held, running)
     for shown in (form.attached_kind, form.kind):
         context |= face_of(shown).launch_context(form, held, running)
     context["environments"] = last.in_order(form.environments, context["chosen_environment"])
     context |= {"notes_of_link": notes, "link": link_of(form)}
     if "check" in request.POST:
-        context["check"] = check_of(form, known, is_awaited=False)
-    context["card"] = card_of(form if form.is_bound else form.as_sent, held, known, running)
+        context["check"] = launch_facts.check_of(form, known, is_awaited=False)
+    context["card"] = launch_facts.card_of(form if form.is_bound else form.as_sent, held, known, running)
     return render(request, "executions/launch.html", context, status=422 if form.is_bound and not is_check else 200)
 
 
@@ -186,18 +174,13 @@ def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
     own, of_attached = (
         SECTIONS[row.kind].typed_in(row) if row and row.kind in SECTIONS else {} for row in (model, attached)
     )
-    form = {
-        "project": model.project_id,
-        "environment": model.environment_id,
-        "tier": model.tier_id,
-        "title": model.title,
-    }
+    form = {name: getattr(model, f"{name}_id") for name in ("project", "environment", "tier")} | {"title": model.title}
     return {**form, **own, **of_attached, "with_cluster": bool(of_attached)}
 
 
 def _context(form: LaunchForm, kinds: list[str], held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
     projects, environments = list(form.projects), list(form.environments)
-    cards = tier_cards(form.tiers, chosen=form.chosen("tier"), pools=form.pools, running=running)
+    cards = launch_facts.tier_cards(form.tiers, chosen=form.chosen("tier"), pools=form.pools, running=running)
     missing = ""
     if not projects:
         missing = _(
@@ -236,19 +219,19 @@ def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
 @require_POST
 async def launch_check(request: HttpRequest) -> HttpResponse:
     """Ask for a dry run of the posted form, unless it was asked for a moment ago, and return what is known as a fragment."""
-    return await _checked(request, await cluster_known(get_runtime()))
+    return await _checked(request, await launch_facts.cluster_known(get_runtime()))
 
 
 @sync_to_async
 def _checked(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
-    check = check_of(posted_form(request, known.pools), known, is_awaited="awaited" in request.POST)
+    check = launch_facts.check_of(posted_form(request, known.pools), known, is_awaited="awaited" in request.POST)
     return render(request, "executions/fragments/fit_check.html", {"check": check})
 
 
 @require_POST
 async def launch_objects(request: HttpRequest) -> HttpResponse:
     """Show the objects of the posted form, or what is missing in it."""
-    return await _objects(request, await pool_states(get_runtime()))
+    return await _objects(request, await launch_facts.pool_states(get_runtime()))
 
 
 @sync_to_async
@@ -257,7 +240,7 @@ def _objects(request: HttpRequest, pools: Pools | None) -> HttpResponse:
     if not form.is_valid():
         return render(request, "executions/launch_objects.html", {"text": ""}, status=422)
     storage = Storage(access_mode=settings.VOLUME_ACCESS_MODE, storage_class=settings.VOLUME_STORAGE_CLASS)
-    preview = Preview.of(drafted(form, timezone.now()))
+    preview = Preview.of(launch_facts.drafted(form, timezone.now()))
     objects = preview.objects(namespace=settings.GRID_NAMESPACE, storage=storage, token=HIDDEN)
     context = {"text": "---\n".join(as_yaml(manifest.body) for manifest in objects), "count": len(objects)}
     return render(request, "executions/launch_objects.html", context)

@@ -88,8 +88,8 @@ async def ask(
 ) -> HttpResponse:
     """Show the page that asks before something is done to several; `back` names the page of the list."""
     possible, others = ([line for line in lines if line.is_possible is wanted] for wanted in (True, False))
-    words = {"question": question, "asked": question.headline(len(possible)), "back": back}
-    shown = {**words, "lines": possible, "others": others, **context}
+    context |= {"question": question, "asked": question.headline(len(possible)), "back": back}
+    shown = {**context, "lines": possible, "others": others}
     return await sync_to_async(render)(request, "executions/several.html", shown)
 
 

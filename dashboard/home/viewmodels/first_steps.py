@@ -48,7 +48,6 @@ class FirstSteps:
 
     @property
     def is_done(self) -> bool:
-        """Return whether nothing is left to show."""
         return all(step.is_done for step in self.steps)
 
 

@@ -218,17 +218,14 @@ class JobPart(LaunchSection):
         return JobSettings(**values | {"folder": clean_folder(typed["folder"])})
 
     def choices(self) -> tuple[str, ...]:
-        """Return what tells two launches apart."""
         after = self.cleaned_data["after"]
         return (msgspec.json.encode(self.settings(), order="sorted").decode(), str(after.pk) if after else "")
 
     def link(self) -> dict[str, str]:
-        """Return the values for an address that opens the form again."""
         values = {name: str(self[name].value() or "") for name in _SETTINGS}
         return {name: text for name, text in values.items() if text and text not in ("0", "30 s")}
 
     def as_sent(self) -> dict[str, str]:
-        """Return the values that a browser would send unchanged."""
         return {name: str(self[name].value() or "") for name in (*_SETTINGS, "after")}
 
     @property
@@ -240,8 +237,7 @@ class JobPart(LaunchSection):
     def has_options(self) -> bool:
         """Whether an option is set or wrong, so that the options are shown open."""
         options = ("variables", "folder", "files_at", "page_port", "timeout", "retries", "at_once", "after")
-        chosen = any(self[name].value() for name in options)
-        return chosen or any(name != "command" for name in self.errors)
+        return any(self[name].value() for name in options) or any(name != "command" for name in self.errors)
 
 
 class ParametersForm(forms.Form):

@@ -8,24 +8,8 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from dashboard.jobs.job_records import (
-    JobsPage,
-    RunsPage,
-    jobs_of,
-    ranked_runs_of,
-    read_job,
-    read_sweep,
-    runs_of,
-    schedules_of,
-)
-from dashboard.jobs.viewmodels.job_rows import (
-    JOBS,
-    RUNS,
-    job_ending,
-    job_fragments,
-    metric_choice,
-    run_fragments,
-)
+from dashboard.jobs import job_records
+from dashboard.jobs.viewmodels import job_rows
 from dashboard.jobs.viewmodels.jobs import JobRecord, RunLine, ScheduleLine, SweepLine
 from dashboard.jobs.viewmodels.runs import ORDERS
 from dashboard.shell.access import Viewer, may_manage_job, may_see_job
@@ -51,11 +35,11 @@ def attempts_of(job_id: str, run: RunLine) -> Iterator[Topic]:
             yield (EXECUTIONS, NAME, attempt_id(job_id, run.number, attempt))
 
 
-class JobsListPage(LivePage[str, JobsPage]):
+class JobsListPage(LivePage[str, job_records.JobsPage]):
     """The view is the id of the job before the page's first one, "" for the first page."""
 
     name = "jobs"
-    regions = frozenset({JOBS})
+    regions = frozenset({job_rows.JOBS})
     rest_seconds = 0.5
     tick_seconds = 10.0  # without a change feed, nothing else tells of a run
 
@@ -68,10 +52,10 @@ class JobsListPage(LivePage[str, JobsPage]):
     def audience(self, viewer: Viewer) -> Hashable:
         return viewer.id
 
-    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> JobsPage:
-        return await database.pages.run(jobs_of, viewer.id, view, runtime.clock())
+    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> job_records.JobsPage:
+        return await database.pages.run(job_records.jobs_of, viewer.id, view, runtime.clock())
 
-    def topics(self, runtime: Runtime, viewer: Viewer, view: str, page: JobsPage) -> Collection[Topic]:
+    def topics(self, runtime: Runtime, viewer: Viewer, view: str, page: job_records.JobsPage) -> Collection[Topic]:
         topics: set[Topic] = {jobs_written(str(viewer.id)), jobs_written(), runs_of_job()}
         for card in page.cards:
             topics.add(runs_of_job(card.job.id))
@@ -80,9 +64,9 @@ class JobsListPage(LivePage[str, JobsPage]):
         return topics
 
     def fragments(
-        self, runtime: Runtime, viewer: Viewer, view: str, page: JobsPage, now: datetime
+        self, runtime: Runtime, viewer: Viewer, view: str, page: job_records.JobsPage, now: datetime
     ) -> Sequence[Fragment]:
-        return job_fragments(page.cards, now, older=page.older)
+        return job_rows.job_fragments(page.cards, now, older=page.older)
 
 
 JOBS_LIST = JobsListPage()
@@ -115,27 +99,27 @@ class JobRunsView:
 @dataclass(frozen=True, slots=True)
 class JobFacts:
     record: JobRecord
-    runs: RunsPage
+    runs: job_records.RunsPage
     sweep: SweepLine | None
     schedules: Sequence[ScheduleLine]
 
 
 def _read(view: JobRunsView, reader_id: int, now: datetime) -> JobFacts | None:
-    record = read_job(view.id) if view.id else None
+    record = job_records.read_job(view.id) if view.id else None
     if record is None:
         return None
-    sweep = read_sweep(view.id, view.sweep) if view.sweep else None
+    sweep = job_records.read_sweep(view.id, view.sweep) if view.sweep else None
     if view.sweep and view.metric and view.order:
         ranking = (view.sweep, view.metric, view.order)
-        runs = ranked_runs_of(view.id, *ranking, start=view.before, reader_id=reader_id, now=now)
+        runs = job_records.ranked_runs_of(view.id, *ranking, start=view.before, reader_id=reader_id, now=now)
     else:
-        runs = runs_of(view.id, sweep=view.sweep, before=view.before, reader_id=reader_id, now=now)
-    return JobFacts(record, runs, sweep, () if sweep else schedules_of(view.id, now))
+        runs = job_records.runs_of(view.id, sweep=view.sweep, before=view.before, reader_id=reader_id, now=now)
+    return JobFacts(record, runs, sweep, () if sweep else job_records.schedules_of(view.id, now))
 
 
 class JobPage(LivePage[JobRunsView, JobFacts | None]):
     name = "job"
-    regions = frozenset({RUNS})
+    regions = frozenset({job_rows.RUNS})
     rest_seconds = 0.5
     tick_seconds = 10.0  # what a run costs so far; and without a change feed, nothing else tells of one
     refusal = _("This job does not exist, or you have no access to it.")
@@ -154,7 +138,7 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         )
 
     async def prepare(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> None:
-        self._remember(view.id, await database.pages.run(read_job, view.id) if view.id else None)
+        self._remember(view.id, await database.pages.run(job_records.read_job, view.id) if view.id else None)
 
     def allowed(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> bool:
         record = self._records.get(view.id)
@@ -187,12 +171,12 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         older = view.query(facts.runs.older) if facts.runs.older else ""
         metric = view.metric or next(iter(facts.runs.metrics), "")
         return [
-            job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage),
+            job_rows.job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage),
             *([Fragment("sweep-head", "jobs/fragments/sweep_head.html", facts.sweep)] if facts.sweep else ()),
             *(Fragment(line.fragment, "jobs/fragments/schedule_next.html", line) for line in facts.schedules),
             Fragment("runs-metric", "jobs/fragments/runs_metric.html", metric),
-            metric_choice(view.sweep, metric, view.order, facts.runs.metrics),
-            *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric),
+            job_rows.metric_choice(view.sweep, metric, view.order, facts.runs.metrics),
+            *job_rows.run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric),
         ]
 
     def _remember(self, job_id: str, record: JobRecord | None) -> None:

@@ -87,19 +87,14 @@ def run_fragments(
     job_id: str, lines: Sequence[RunLine | SweepLine], now: datetime, *, older: str, may_stop: bool, metric: str = ""
 ) -> list[Fragment]:
     """Return the page of runs; `older` is the link to those before them, "" without one. `metric` is the one whose values are shown."""
-    rows = [
-        Fragment(element_id("sweep", line.id), "jobs/fragments/sweep_row.html", line, RUNS)
-        if isinstance(line, SweepLine)
-        else Fragment(
-            f"run-{line.number}",
-            "jobs/fragments/run_row.html",
-            _run_row(job_id, line, now, metric, may_stop=may_stop),
-            RUNS,
-        )
-        for line in lines
-    ]
-    if not rows:
-        rows = [Fragment("runs-none", "shell/fragments/empty_row.html", _NONE_LEFT, RUNS)]
+    rows = []
+    for line in lines:
+        if isinstance(line, SweepLine):
+            rows.append(Fragment(element_id("sweep", line.id), "jobs/fragments/sweep_row.html", line, RUNS))
+        else:
+            row = _run_row(job_id, line, now, metric, may_stop=may_stop)
+            rows.append(Fragment(f"run-{line.number}", "jobs/fragments/run_row.html", row, RUNS))
+    rows = rows or [Fragment("runs-none", "shell/fragments/empty_row.html", _NONE_LEFT, RUNS)]
     can_compare = sum(isinstance(line, RunLine) for line in lines) > 1
     return [
         *rows,
@@ -124,10 +119,14 @@ def job_ending(job_id: str, sweep: SweepLine | None, *, open_runs: int, may_end:
 
 def run_status(run: RunLine, now: datetime) -> StatusLine:
     """Return the run's status with why it waits, when it is tried again, or how it ended."""
-    notes = [run.why]
-    if run.waits_until is not None and run.waits_until > now:
-        notes.append(_("Next attempt at {waits_until} UTC.", waits_until=clock_time(run.waits_until)))
-    return StatusLine(run.status.severity, run.status.word, " ".join(filter(None, notes)))
+    if run.outcome or run.message or run.latest is None:
+        note = run.message or ("" if run.outcome else _("It starts in a moment."))
+    else:
+        note = "" if run.latest.state == "running" else run.latest.message
+    if not run.outcome and run.next_attempt_at is not None and run.next_attempt_at > now:
+        again = _("Next attempt at {waits_until} UTC.", waits_until=clock_time(run.next_attempt_at))
+        note = f"{note} {again}".strip()
+    return StatusLine(run.status.severity, run.status.word, note)
 
 
 def _job_row(card: JobCard, now: datetime) -> JobRow:

@@ -138,17 +138,6 @@ class RunLine:
         return state_status(self.latest.state)[0]
 
     @property
-    def why(self) -> str:
-        """Why it waits, or how it ended."""
-        if self.outcome or self.message or self.latest is None:
-            return self.message or ("" if self.outcome else _("It starts in a moment."))
-        return "" if self.latest.state == "running" else self.latest.message
-
-    @property
-    def waits_until(self) -> datetime | None:
-        return None if self.outcome else self.next_attempt_at
-
-    @property
     def attempt_words(self) -> str:
         number = self.latest.number if self.latest else 0
         return _("{number} of {most}", number=number, most=self.record.job.retries + 1)

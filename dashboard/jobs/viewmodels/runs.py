@@ -14,16 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from dashboard.files.viewmodels.files import SHOWN_IMAGE_BYTES, image_type
-from dashboard.shell.viewmodels.charts import (
-    DASH_DOT,
-    DASHES,
-    DOTS,
-    LONG_DASHES,
-    SOLID,
-    ChartLine,
-    ChartScale,
-    chart_values,
-)
+from dashboard.shell.viewmodels import charts as drawing
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
@@ -128,11 +119,11 @@ LOWEST, HIGHEST = "lowest", "highest"
 ORDERS = {"": _("Newest first"), LOWEST: _("Lowest first"), HIGHEST: _("Highest first")}  # of a sweep's runs
 _EXACT = 1e15  # up to here a double holds each whole number
 _LOOKS = (
-    ("--accent", SOLID),
-    ("--chart-cpu", DASHES),
-    ("--chart-memory", DOTS),
-    ("--chart-ready", LONG_DASHES),
-    ("--bad", DASH_DOT),
+    ("--accent", drawing.SOLID),
+    ("--chart-cpu", drawing.DASHES),
+    ("--chart-memory", drawing.DOTS),
+    ("--chart-ready", drawing.LONG_DASHES),
+    ("--bad", drawing.DASH_DOT),
 )
 
 
@@ -174,10 +165,9 @@ class RunMetrics:
                 self.refused,
             )
         if self.unkept:
+            values = plural(self.unkept, "value", "values")
             yield _(
-                "Only {metrics} metrics are kept; {values} of others are not.",
-                metrics=len(self.metrics),
-                values=plural(self.unkept, "value", "values"),
+                "Only {metrics} metrics are kept; {values} of others are not.", metrics=len(self.metrics), values=values
             )
         if len(self.metrics) > MOST_CHARTS:
             yield _("The first {count} metrics are drawn.", count=MOST_CHARTS)
@@ -212,17 +202,16 @@ def _chart(name: str, runs: Mapping[str, Sequence[MetricPoints]]) -> dict[str, A
     steps = sorted({step for line in lines.values() for step in line})
     looks = dict(zip(runs, cycle(_LOOKS), strict=False))
     drawn = [
-        ChartLine(
+        drawing.ChartLine(
             f"run-{number}",
             _("value") if len(runs) == 1 else title,
             [line.get(step) for step in steps],
             "value",
-            looks[title][0],
-            dash=looks[title][1],
+            *looks[title],
         )
         for number, (title, line) in enumerate(lines.items())
     ]
-    return {"times": steps, **chart_values([ChartScale("value", 0, is_free=True)], drawn)}
+    return {"times": steps, **drawing.chart_values([drawing.ChartScale("value", 0, is_free=True)], drawn)}
 
 
 SHOWN_FILES = 500

@@ -90,14 +90,7 @@ def job_edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse
         chosen, title = forms.machine.cleaned_data, request.POST.get("title", "")
         with transaction.atomic():
             before = snapshot(rules.locked(id))
-            rules.edit(
-                id,
-                title=title,
-                environment=chosen["environment"],
-                tier=chosen["tier"],
-                settings=forms.part.settings(),
-                now=timezone.now(),
-            )
+            rules.edit(id, title=title, **chosen, settings=forms.part.settings(), now=timezone.now())
             job = Job.objects.get(pk=id)
             if changes := differences(before, snapshot(job)):
                 write_entry(request.user.get_username(), job, _without_values(changes))

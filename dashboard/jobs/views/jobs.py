@@ -16,19 +16,9 @@ from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.viewmodels.execution_actions import left_sentence
 from dashboard.executions.views.executions import seen
+from dashboard.jobs import run_records
 from dashboard.jobs.job_records import read_job, read_run, read_sweep, schedules_of
 from dashboard.jobs.pages.job import JOB, JOBS_LIST, typed_number
-from dashboard.jobs.run_records import (
-    ResultsUnreadable,
-    compare_results,
-    deprecated_since,
-    launched_with,
-    leading_runs,
-    metrics_of_runs,
-    ran_with,
-    read_metrics,
-    read_results,
-)
 from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, compared
 from dashboard.jobs.viewmodels.runs import MOST_RUNS, chart_titles, charts, launch_facts, record_json
 from dashboard.shell.access import may_contribute, may_manage_job, may_see_job
@@ -56,7 +46,7 @@ def _job(request: HttpRequest, id: str) -> dict[str, Any]:
     """Return what the page has that does not change while it is open. Raise Http404 when the job is not there for this user."""
     record, view = seen_job(request, id), JOB.view(request.GET)
     sweep = read_sweep(id, view.sweep) if view.sweep else None
-    measured = leading_runs(id, view.sweep, view.metric, view.order)[1] if sweep else ""
+    measured = run_records.leading_runs(id, view.sweep, view.metric, view.order)[1] if sweep else ""
     return {
         "record": record,
         "titles": {"metric-0": measured} if measured else {},
@@ -76,20 +66,22 @@ def job_compare(request: HttpRequest, id: str) -> HttpResponse:
     if first is None or second is None:
         messages.info(request, _("Choose two runs to compare, one in each column."))
         return redirect("job", id=id)
-    facts = compared(first, second, launched_with(first.execution_id), launched_with(second.execution_id))
+    facts = compared(
+        first, second, run_records.launched_with(first.execution_id), run_records.launched_with(second.execution_id)
+    )
     context = {
         "record": record,
         "runs": (first, second),
         "different": [fact for fact in facts if fact.differs],
         "alike": [fact for fact in facts if not fact.differs],
-        "titles": chart_titles(metrics_of_runs(id, (first.number, second.number)).values()),
+        "titles": chart_titles(run_records.metrics_of_runs(id, (first.number, second.number)).values()),
         "metrics_query": f"?run={first.number}&run={second.number}",
         "is_final": bool(first.outcome and second.outcome),
     }
     if may_contribute(request.user, record.project_roles):
         try:
-            context["comparison"] = compare_results(first.execution_id, second.execution_id)
-        except ResultsUnreadable as error:
+            context["comparison"] = run_records.compare_results(first.execution_id, second.execution_id)
+        except run_records.ResultsUnreadable as error:
             context["results_problem"] = str(error)
     return render(request, "jobs/job_compare.html", context)
 
@@ -127,7 +119,7 @@ async def execution_record(request: HttpRequest, id: str) -> HttpResponse:
 
 @sync_to_async
 def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) -> HttpResponse:
-    ran = ran_with(record.id)
+    ran = run_records.ran_with(record.id)
     if record.run is None or ran is None:
         raise Http404(_("Only runs of jobs have a record of what they ran with, as long as it can be read."))
     if request.GET.get("download") == "1":
@@ -144,7 +136,7 @@ def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) ->
         "is_owner": is_owner,
         # To compare with; a deleted job has no page to compare on.
         "earlier": earlier.values_list("number", flat=True).first() if record.run.job_id else None,
-        "deprecated": deprecated_since(ran),
+        "deprecated": run_records.deprecated_since(ran),
     }
     return render(request, "jobs/execution_record.html", context)
 
@@ -152,7 +144,7 @@ def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) ->
 @require_safe
 async def execution_results(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
-    if record.files is None or not record.files.has_results:
+    if record.files is None or not record.files.results_files:
         raise Http404(_("This execution has no results."))
     if not person(viewer, record).contributes:
         raise PermissionDenied(_("Only the owner and contributors of the project see its files."))
@@ -163,8 +155,8 @@ async def execution_results(request: HttpRequest, id: str) -> HttpResponse:
 def _results(request: HttpRequest, record: ExecutionRecord) -> HttpResponse:
     context: dict[str, Any] = {"record": record}
     try:
-        context["results"] = read_results(record.id)
-    except ResultsUnreadable as error:
+        context["results"] = run_records.read_results(record.id)
+    except run_records.ResultsUnreadable as error:
         context["problem"] = str(error)
     return render(request, "jobs/execution_results.html", context, status=503 if "problem" in context else 200)
 
@@ -175,7 +167,7 @@ async def execution_metrics(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     if not person(viewer, record).may_read:
         raise PermissionDenied(left_sentence(record))
-    metrics = await sync_to_async(read_metrics)(id)
+    metrics = await sync_to_async(run_records.read_metrics)(id)
     if request.GET.get("table") == "1":
         context = {"record": record, "metrics": metrics}
         return await sync_to_async(render)(request, "jobs/fragments/run_metrics_rows.html", context)
@@ -195,8 +187,8 @@ def job_metrics(request: HttpRequest, id: str) -> HttpResponse:
     seen_job(request, id)
     view = JOB.view(request.GET)
     if view.sweep:
-        numbers, name = leading_runs(id, view.sweep, view.metric, view.order)
+        numbers, name = run_records.leading_runs(id, view.sweep, view.metric, view.order)
     else:
         numbers, name = list(filter(None, map(typed_number, request.GET.getlist("run")))), view.metric
-    runs = metrics_of_runs(id, numbers[:MOST_RUNS], name)
+    runs = run_records.metrics_of_runs(id, numbers[:MOST_RUNS], name)
     return JsonResponse(charts({_("Run {number}", number=number): metrics for number, metrics in runs.items()}))

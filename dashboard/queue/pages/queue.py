@@ -3,6 +3,7 @@ see, with its place in the whole queue."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 
 from django.http import QueryDict
 
@@ -45,17 +46,10 @@ class QueuePage(LivePage[None, WaitsRead | None]):
         seen = waiting if may_observe(viewer) else [row for row in waiting if may_see_execution(viewer, row)]
         facts = facts or WaitsRead(now)
         estimates, passed = dict(facts.estimates), (now - facts.at).total_seconds()
-        rows = [
-            queue_row(
-                row,
-                estimates.get(row.id),
-                passed,
-                viewer_id=viewer.id,
-                may_order=may_operate(viewer),
-                stands_still=stands_still(runtime),
-            )
-            for row in in_order(seen, estimates)[:SHOWN]
-        ]
+        words = partial(
+            queue_row, viewer_id=viewer.id, may_order=may_operate(viewer), stands_still=stands_still(runtime)
+        )
+        rows = [words(row, estimates.get(row.id), passed) for row in in_order(seen, estimates)[:SHOWN]]
         accuracy, hidden = facts.how_right("", State.QUEUED), len(waiting) - len(seen)
         return queue_fragments(rows, count=len(seen), hidden=hidden, accuracy=accuracy, takeover=facts.takeover)
 

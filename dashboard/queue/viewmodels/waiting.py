@@ -73,16 +73,14 @@ def queue_fragments(
     rows: Collection[QueueRow], *, count: int, hidden: int, accuracy: str, takeover: str = ""
 ) -> list[Fragment]:
     """Return the page: the first of the `count` that the viewer may see, in the order in which they start; `hidden` more wait."""
-    sentence = (
-        ngettext(
+    sentence = ngettext("{count:,} execution waits for a slot", "{count:,} executions wait for a slot", count)
+    if hidden:
+        sentence = ngettext(
             "{count:,} execution waits for a slot that you may see, and {hidden:,} of others",
             "{count:,} executions wait for a slot that you may see, and {hidden:,} of others",
             count,
             hidden=hidden,
         )
-        if hidden
-        else ngettext("{count:,} execution waits for a slot", "{count:,} executions wait for a slot", count)
-    )
     if count > len(rows):
         sentence = _("{sentence}; the first {rows} are shown", sentence=sentence, rows=len(rows))
     head = Fragment("queue-head", "queue/fragments/queue_head.html", QueueHead(f"{sentence}.", accuracy, takeover))
@@ -92,9 +90,8 @@ def queue_fragments(
     if not lines:
         empty = EmptyState(_("No execution is waiting."), _("New launches start as soon as their objects are created."))
         if hidden:
-            empty = EmptyState(
-                _("None of your executions is waiting."), _("Executions of other people are not shown to you.")
-            )
+            advice = _("Executions of other people are not shown to you.")
+            empty = EmptyState(_("None of your executions is waiting."), advice)
         lines = [Fragment("queue-none", "queue/fragments/queue_none.html", empty, REGION)]
     return [head, *lines]
 

@@ -10,12 +10,13 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from dashboard.shell.access import user_of
 from grid.audit.entries import write_entry
 from grid.core.origins import BEGIN_PATH, OPEN_PATH, is_shared_port
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.executions.front import workspace_origins
-from grid.models import AuditEntry, Execution, PortShare, User
+from grid.models import AuditEntry, Execution, PortShare
 from grid.sharing.grants import issue_ticket
 from grid.sharing.opening import may_open, may_open_port
 
@@ -45,19 +46,14 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
     opener_digest = request.GET.get("opener", "")
     if not _DIGEST.fullmatch(opener_digest):
         raise PermissionDenied(_("Use the Open button of the execution's page."))
-    assert isinstance(request.user, User)
+    user = user_of(request)
     opened = execution.execution if isinstance(execution, PortShare) else execution
     with transaction.atomic():
-        ticket = issue_ticket(
-            execution,
-            user=request.user,
-            session_key=request.session.session_key or "",
-            opener_digest=opener_digest,
-            now=timezone.now(),
-        )
-        if opened.owner_id != request.user.pk:
+        session = {"session_key": request.session.session_key or "", "opener_digest": opener_digest}
+        ticket = issue_ticket(execution, user=user, **session, now=timezone.now())
+        if opened.owner_id != user.pk:
             port = {"port": ["", execution.port]} if isinstance(execution, PortShare) else {}
-            write_entry(request.user, opened, port, action=AuditEntry.Action.OPENED)
+            write_entry(user, opened, port, action=AuditEntry.Action.OPENED)
     return _lead(execution, f"{OPEN_PATH}?ticket={ticket}")
 
 

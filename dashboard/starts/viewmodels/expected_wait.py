@@ -45,8 +45,7 @@ def wait_line(
     reader: Reader = ANYBODY,
     in_column: bool = False,
 ) -> WaitLine | None:
-    """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet.
-    `how_right` says how right that was lately; `in_column` leaves out what the column's title says, for want of room."""
+    """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; shorter `in_column`; None if not computed."""
     if estimate is None:
         return None
     if estimate.refusal is not None:

@@ -100,13 +100,9 @@ class SlowStart:
     id: str
     title: str
     group: str
-    took: float
+    took: str
     cause: str
     at: datetime
-
-    @property
-    def took_words(self) -> str:
-        return seconds_words(self.took)
 
 
 def group_of(key: str, name: str, days: Mapping[date, StartSums]) -> GroupStarts:
@@ -215,7 +211,8 @@ def start_day_lines(days: Sequence[date], sums: Mapping[date, StartSums]) -> lis
 def start_charts(days: Sequence[date], sums: Mapping[date, StartSums]) -> dict[str, Any]:
     """Return the values that `static/chart.js` draws: a moment for each day, and gaps where nothing was started."""
     each = [sums.get(day, StartSums()) for day in days]
-    p50, p90 = ([_rounded(whole_percentile(of_day, percent)) for of_day in each] for percent in (50, 90))
+    measured = ([whole_percentile(of_day, percent) for of_day in each] for percent in (50, 90))
+    p50, p90 = ([None if took is None else round(took, 1) for took in of_days] for of_days in measured)
     pulled = [_share(of_day.image_pulled, of_day.image_known) for of_day in each]
     new_node = [_share(of_day.new_node, of_day.node_known) for of_day in each]
     times = [
@@ -235,10 +232,6 @@ def start_charts(days: Sequence[date], sums: Mapping[date, StartSums]) -> dict[s
             "cold": chart_values([ChartScale("amount", top=100, unit="%")], shares),
         },
     }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 1)
 
 
 def _share(cases: int, known: int) -> float | None:

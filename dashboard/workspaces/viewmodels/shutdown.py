@@ -16,8 +16,7 @@ PROJECT_LIMIT_HELP = dict.fromkeys(LIMIT_LABELS, _OWN)
 
 @dataclass(frozen=True, slots=True)
 class StopOutlook:
-    """What is known of stops by rule. `stops_at` is the announced stop, for idleness if `is_idle`; `keep` says how much longer one press
-    keeps it, "" when it may not be kept longer, and `why_not_keep` says why. Limits are in words, "" without one."""
+    """What is known of stops by rule, limits in words. `stops_at` is the announced stop; `keep` says how much longer one press keeps it."""
 
     idle_limit: str = ""
     lifetime_limit: str = ""

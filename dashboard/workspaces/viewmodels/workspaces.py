@@ -64,8 +64,7 @@ class WorkspaceRecord:
 
     @property
     def may_restart(self) -> bool:
-        started = self.latest is not None and self.latest.state in STARTED_STATES
-        return started and not self.is_restarting
+        return self.latest is not None and self.latest.state in STARTED_STATES and not self.is_restarting
 
     @property
     def status(self) -> StatusLine:

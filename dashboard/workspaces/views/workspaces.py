@@ -41,8 +41,6 @@ from grid.runtime import get_runtime
 from grid.workspaces import workspaces as rules
 from grid.workspaces.workspaces import cancel_restart, request_restart
 
-_NOT_THERE = _("This workspace does not exist, or you have no access to it.")
-
 
 @require_safe
 def workspaces(request: HttpRequest) -> HttpResponse:
@@ -212,7 +210,7 @@ def _cluster_words(stored: Mapping[str, Any]) -> str:
 def _seen(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
     record = read_workspace(workspace_id)
     if record is None or not may_see_workspace(request.user, record):
-        raise Http404(_NOT_THERE)
+        raise Http404(_("This workspace does not exist, or you have no access to it."))
     return record
 
 

@@ -97,9 +97,8 @@ def upload(
     for _unused in range(TRIES):
         before = repository.resolve(MAIN)
         if before is None and (others := repository.branches()):
-            raise UploadRefused(
-                _("The project's files have no branch {main}, only {name}.", main=MAIN, name=others[0].name)
-            )
+            sentence = _("The project's files have no branch {main}, only {name}.", main=MAIN, name=others[0].name)
+            raise UploadRefused(sentence)
         known = {path: repository.entry(before, path) if before else None for path in paths}
         if before is not None:
             check_folders(repository, before, folder)

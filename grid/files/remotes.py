@@ -151,9 +151,8 @@ class Remote:
             with suppress(ValueError):
                 keys.append(HostKey.parse(line.partition(" ")[2].strip()))
         if not keys:
-            raise RemoteFailed(
-                _("No SSH server answers at {host}, port {port}.", host=self.url.host, port=self.url.port)
-            )
+            sentence = _("No SSH server answers at {host}, port {port}.", host=self.url.host, port=self.url.port)
+            raise RemoteFailed(sentence)
         return min(keys, key=lambda key: _KEY_TYPES.index(key.type))
 
     @contextmanager

@@ -109,9 +109,8 @@ class Codec(Generic[T]):
         try:
             raw = self._raw_page.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClusterUnavailable(
-                _("The API server's address answers with something that is not a list.")
-            ) from error
+            sentence = _("The API server's address answers with something that is not a list.")
+            raise ClusterUnavailable(sentence) from error
         return DecodedPage(raw.metadata.resource_version, raw.metadata.continue_token, self._chunks(raw.items))
 
     def line(self, line: bytes) -> Line[T]:

@@ -38,11 +38,7 @@ class EventStore(Store[Event]):
     """Keep events up to a cap: the least useful are dropped first. `indexes` are further ones, beside its own."""
 
     def __init__(
-        self,
-        *,
-        cap: int = 20_000,
-        per_object: int = 50,
-        indexes: Mapping[str, Callable[[Event], str]] | None = None,
+        self, *, cap: int = 20_000, per_object: int = 50, indexes: Mapping[str, Callable[[Event], str]] | None = None
     ) -> None:
         own = {"object": _object_of, "component": lambda event: event.reporter}
         super().__init__("events", indexes={**own, **(indexes or {})})

@@ -62,15 +62,13 @@ def values_for(secrets: Sequence[WantedSecret]) -> Mapping[str, str]:
     for wanted in secrets:
         name, secret = wanted.name, stored.get(wanted.id)
         if secret is None:
-            raise SecretMissing(
-                _("Its secret {name} was deleted after the launch. Launch again without it.", name=name)
-            )
+            sentence = _("Its secret {name} was deleted after the launch. Launch again without it.", name=name)
+            raise SecretMissing(sentence)
         try:
             values[name] = decrypt(secret.ciphertext)
         except Undecryptable as error:
-            raise SecretMissing(
-                _("Its secret {name} can no longer be read. Set its value again.", name=name)
-            ) from error
+            sentence = _("Its secret {name} can no longer be read. Set its value again.", name=name)
+            raise SecretMissing(sentence) from error
     return values
 
 

@@ -33,7 +33,7 @@ import yaml
 from aiohttp import web
 
 from tests.end_to_end.pages import words
-from tests.end_to_end.real import ACCESS, API_DOWN, API_UP, RealGrid, cluster_of_its_own
+from tests.end_to_end.real import ACCESS, API_DOWN, API_UP, RealGrid, cluster_of
 from tests.end_to_end.scripts import Session
 from tests.support.waiting import wait_until
 
@@ -232,7 +232,7 @@ def launches(grid: FrontedGrid, scientist: Session) -> Iterator[str]:
 
 @contextmanager
 def fronted(folder: Path) -> Iterator[FrontedGrid]:
-    with cluster_of_its_own(folder, FrontedGrid) as grid:
+    with cluster_of(FrontedGrid, folder) as grid:
         grid.front = Front(grid.admin)
         grid.prepare()
         grid.start_nodes()

@@ -41,10 +41,6 @@ def measure(starts: int, images: int) -> None:
         start_day_lines,
         start_lines,
     )
-    from grid.starts import startdays_store as startdays
-    from dashboard.starts.startup_records import read_shown, read_slowest, read_start_times
-    from dashboard.starts.viewmodels.start_times import start_charts, start_day_lines
-    from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesView, phase_times, start_lines
     from grid.starts import startups
 
     people()

@@ -18,7 +18,6 @@ from grid.executions.manifests import Manifest, build
 from grid.executions.policykeeper import build_for_all
 from grid.executions.runpod import sidecar_needs
 from grid.executions.spec import FilesSpec
-from grid.executions.policykeeper import build_for_all
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.resources import (
     CONFIG_MAPS,

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from dashboard.accounts.viewmodel import ROLE_WORDS, STATE_TITLES, lock_sentence
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts.lockouts import Lock, client_network
 from grid.core.hashing import TooBusy, hashing_queue
 from grid.core.translation import gettext as _

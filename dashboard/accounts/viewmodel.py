@@ -7,8 +7,8 @@ from datetime import timedelta
 from enum import StrEnum
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from dashboard.shell.viewmodels.listing import FilterChip
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts.lockouts import Lock
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _

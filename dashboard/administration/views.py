@@ -21,7 +21,7 @@ from dashboard.administration.forms import CatalogueForm
 from dashboard.administration.viewmodel import HistoryLine, history_line, history_lines, in_use_sentence
 from dashboard.shell.access import admin_required, user_of
 from dashboard.shell.archiving import archiving_means
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.alerts.page import ALERTS
 from dashboard.alerts.viewmodel import runbook_html, section_of
 from dashboard.shell.access import may_observe, may_operate
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.views.live import live_page
 from grid.alerts import silences
 from grid.alerts.webhook import keep, read_post
@@ -26,7 +26,7 @@ from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import moment_words, plural
 from grid.models import Alert, AlertSilence, User
-from grid.models.alert import LONGEST_REASON
+from grid.models.platform import LONGEST_REASON
 
 logger = logging.getLogger(__name__)
 

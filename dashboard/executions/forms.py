@@ -17,8 +17,8 @@ from django import forms
 from django.conf import settings
 from django.db.models import QuerySet
 
-from dashboard.shell.viewmodels.sizes import cores_words, memory_words
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.shell.viewmodels.format import cores_words, memory_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

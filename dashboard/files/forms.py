@@ -12,9 +12,9 @@ from grid.core.errors import GridError
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.files.changing import LONGEST_PATH, problem_of_folder, problem_of_name
 from grid.files.repositories import Repositories
 from grid.files.stored_remotes import is_usable
-from grid.files.uploading import LONGEST_PATH, problem_of_folder, problem_of_name
 from grid.models import Project
 
 MOST_FILES = 50

@@ -24,11 +24,10 @@ from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.startup import Phase
-from grid.metrics.levels import LevelDays, PrometheusLevels
+from grid.metrics.history import LevelDays, PrometheusLevels
 from grid.models import Execution, StartDay, State
 from grid.runtime import Runtime, get_runtime
-from grid.servicelevels.levels import LevelDay, LevelStatus, LevelTarget, status_of
-from grid.servicelevels.levels import NOT_PLATFORM
+from grid.servicelevels.levels import NOT_PLATFORM, LevelDay, LevelStatus, LevelTarget, status_of
 from grid.starts.startdays import WHOLE, StartSums, read_sums, seconds_of
 
 

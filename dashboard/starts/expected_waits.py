@@ -11,11 +11,10 @@ from grid.core.reasons import ANYBODY, Reader
 from grid.database import threads as database
 from grid.models import DataPlane, Execution, WaitPrediction
 from grid.queue.takeover import current_takeover, takeover_sentence
-from grid.queue.wait_estimate.accuracy import Accuracy
 from grid.queue.wait_estimate.estimate import estimates
 from grid.queue.wait_estimate.inputs import WaitEstimate
-from grid.queue.wait_estimate.observed import Observed
-from grid.queue.wait_estimate.outcomes import crowded_out, read_accuracy, stage_of
+from grid.queue.wait_estimate.observing import Observed
+from grid.queue.wait_estimate.outcomes import Accuracy, crowded_out, read_accuracy, stage_of
 from grid.queue.wait_estimate.reading import read_facts
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow

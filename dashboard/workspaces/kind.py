@@ -11,11 +11,8 @@ from dashboard.workspaces.workspace_records import has_stopped
 from grid.executions.stopping import LIFETIME
 from grid.models import Execution, State
 from grid.models.environment import Kind
-from grid.workspaces.shutdown.extend import bound_sentence
-from grid.workspaces.shutdown.limits import KINDS
-from grid.workspaces.shutdown.records import watched_run
-from grid.workspaces.shutdown.rules import LOOK, coming, keepable_until
-from grid.workspaces.shutdown.words import limit_words
+from grid.workspaces.shutdown.records import bound_sentence, watched_run
+from grid.workspaces.shutdown.rules import KINDS, LOOK, coming, keepable_until, limit_words
 
 
 def stop_outlook(execution: Execution, now: datetime) -> StopOutlook | None:

@@ -25,7 +25,7 @@ from grid.executions.manifests import (
     stored_secrets,
     volume_claims,
 )
-from grid.executions.networkpolicy import build_policy, system_peer
+from grid.executions.policykeeper import build_policy, system_peer
 from grid.executions.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
 from grid.executions.storage import DEFAULT_STORAGE, Storage, scratch, volumes
 from grid.executions.variables import variables

@@ -47,6 +47,9 @@ class Match:
     def groups(self) -> tuple[str | Any, ...]:
         return tuple(self[number] for number in range(1, self._expression.groups + 1))
 
+    def groupdict(self) -> dict[str, str | Any]:
+        return {name: self[number] for name, number in self._expression.numbers.items()}
+
     def start(self) -> int:
         return self._places[0]
 

@@ -8,8 +8,8 @@ from grid.core.translation import ngettext
 from grid.core.wording import capitalised, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.rules import RuleTable
-from grid.kube.constraints import PodVolume
 from grid.kube.objects import Pod
+from grid.kube.slim import PodVolume
 
 # The volumes of our own pods (`grid.executions.storage`).
 OURS = {"project": _("the project's files"), "home": _("the files of HOME")}

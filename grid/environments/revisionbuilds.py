@@ -21,9 +21,8 @@ from grid.database.turns import PersonTurns
 from grid.environments import buildjobs
 from grid.environments.buildjobs import BuildSettings, RevisionOrder
 from grid.environments.revisions import IMAGE_NAME, BuildProgress, record_progress, record_waiting, to_build
-from grid.executions.apply import list_all
+from grid.executions.apply import end_of_log, list_all
 from grid.executions.context import Context
-from grid.executions.logend import end_of_log
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, JOBS, PODS

@@ -14,7 +14,7 @@ from typing import Any
 
 from grid.metrics.expressions import in_columns, metric_label, pool_columns
 from grid.metrics.sources import answers_expected, prometheus_client
-from grid.servicelevels import LevelDay, LevelTarget
+from grid.servicelevels.levels import LevelDay, LevelTarget
 
 BURN_WINDOW = "1h"
 

@@ -33,7 +33,9 @@ class StartUp(models.Model):
 
     total = models.FloatField()
     queued = models.FloatField(null=True, help_text="From the request until slots were reserved.")
-    cluster_wait = models.FloatField(null=True, help_text="Of a job with a cluster: until that ran and its pod existed.")
+    cluster_wait = models.FloatField(
+        null=True, help_text="Of a job with a cluster: until that ran and its pod existed."
+    )
     creating = models.FloatField(null=True, help_text="Until its pod existed.")
     node_wait = models.FloatField(null=True, help_text="Until a node had room for it.")
     scheduling = models.FloatField(null=True, help_text="Until it was bound to the node.")

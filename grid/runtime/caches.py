@@ -15,8 +15,7 @@ from grid.core.workqueue import in_slices
 from grid.database.periodic import PeriodicTask, RunsIn
 from grid.database.threads import background
 from grid.diagnosis.held import is_unplaced
-from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.nodeshapes import NodeTemplate, PoolShapes, ShapeTally
 from grid.diagnosis.requests import has_ended, is_placeholder
 from grid.diagnosis.resources import ResourceAmounts
 from grid.diagnosis.room import NodeRoom
@@ -25,6 +24,7 @@ from grid.kube.api import KubeApi
 from grid.kube.events import EventStore
 from grid.kube.hub import Hub, Topic
 from grid.kube.limits import LimitRange, ResourceQuota
+from grid.kube.listing import read_all
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.pools import (
     AUTOSCALER_NAMESPACE,
@@ -38,7 +38,6 @@ from grid.kube.pools import (
 from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
 from grid.kube.store import Freshness, HasMetadata, Store, announce
-from grid.kube.wholelist import read_all
 from grid.metrics.sources import UsagePoller, UsageSource
 from grid.metrics.usage import UsageStore
 from grid.runtime.contention import ContentionWatch

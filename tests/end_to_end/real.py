@@ -13,7 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -275,9 +275,13 @@ class RealGrid:
 G = TypeVar("G", bound=RealGrid)
 
 
-@contextmanager
-def cluster_of_its_own(folder: Path, kind: type[G] = RealGrid) -> Iterator[G]:  # type: ignore[assignment]
+def cluster_of_its_own(folder: Path) -> AbstractContextManager[RealGrid]:
     """Nothing is prepared yet; the cluster is left as it was found."""
+    return cluster_of(RealGrid, folder)
+
+
+@contextmanager
+def cluster_of(kind: type[G], folder: Path) -> Iterator[G]:
     grid = kind(folder, Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
     grid.wait_until_alone(NAMESPACE, SYSTEM_NAMESPACE)
     try:

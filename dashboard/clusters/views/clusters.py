@@ -29,12 +29,12 @@ from dashboard.executions.viewmodels.launch import ClusterKnown, Slots
 from dashboard.executions.views.executions import seen
 from dashboard.executions.views.launch import link_of, posted_form
 from dashboard.shell.access import Viewer, user_of
-from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.states import KINDS
 from grid.audit.entries import differences, write_entry
 from grid.clusters.changes import resize, restart_head
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.environments.declaredversions import version_mismatch
+from grid.environments.revisions import version_mismatch
 from grid.executions.preview import pod_plan
 from grid.executions.spec import tier_spec
 from grid.models import AuditEntry, Execution, HardwareTier

@@ -20,7 +20,7 @@ from dashboard.home.viewmodels.first_steps import WorkFacts, work_steps
 from dashboard.logs.viewmodels.log import LogQuery, LogSource, LogView
 from dashboard.logs.viewmodels.log_lines import RawLine, rows_of
 from dashboard.nodes.viewmodels.nodes import Share
-from dashboard.notifications.viewmodels.notifications import BellView
+from dashboard.notifications.viewmodel import BellView
 from dashboard.palette.viewmodel import PaletteGroup, PaletteItem, PaletteResults, hint
 from dashboard.shell.access import admin_required, viewer_of
 from dashboard.shell.viewmodels.charts import sparkline

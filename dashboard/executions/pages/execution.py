@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from dashboard.executions.kinds import Presence, face_of
 from dashboard.executions.pages.execution_pods import POD_STATES, pods_of
+from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import (
     CONTRIBUTING,
     Companion,
@@ -38,7 +39,6 @@ from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.startup import StartFacts, start_phases
 from grid.diagnosis.startupevents import start_events
-from grid.jobs.jobsettings import read_record
 from grid.kube.events import topic_about
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod, is_ready

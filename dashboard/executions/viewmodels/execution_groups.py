@@ -10,11 +10,9 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
-from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
-from dashboard.shell.viewmodels.kinds import KINDS, framework_name
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.states import ENDED_STATES, STARTED, StatusLine, state_status
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
+from dashboard.shell.viewmodels.states import ENDED_STATES, KINDS, STARTED, StatusLine, framework_name, state_status
 from dashboard.starts.viewmodels.expected_wait import with_note
 from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.core.quantity import format_bytes, format_cores

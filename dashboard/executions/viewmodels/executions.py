@@ -11,10 +11,9 @@ from typing import Any
 
 from dashboard.executions.viewmodels.execution_groups import REGION, Entry, Group
 from dashboard.executions.viewmodels.executions_view import TROUBLE, Bounds, Choices, ExecutionsView, bounds, offered
-from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import STATES, StatusLine
+from dashboard.shell.viewmodels.states import KINDS, STATES, StatusLine
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

@@ -26,7 +26,7 @@ from grid.core.wording import one_line, plural
 from grid.executions.stopping import request_stop
 from grid.jobs import jobs as rules
 from grid.models import AuditEntry, Execution, Job, User
-from grid.notifications.owner_messages import MESSAGE_LONGEST, send_message
+from grid.notifications.outbox import MESSAGE_LONGEST, send_message
 from grid.runtime import get_runtime
 from grid.workspaces.shutdown.records import extend_lifetime
 

@@ -14,9 +14,8 @@ from grid.core.translation import ngettext
 from grid.core.wording import duration, exact_duration
 from grid.diagnosis.exits import code_words
 from grid.executions.launchrequest import JobSettings
-from grid.jobs.cronwords import cron_words
 from grid.jobs.jobsettings import RunRecord
-from grid.jobs.scheduletimes import read_timetable
+from grid.jobs.scheduletimes import cron_words, read_timetable
 
 OVERLAP_WORDS = {
     "skip": _("Skip that time"),

@@ -15,7 +15,7 @@ import msgspec
 
 from dashboard.files.viewmodels.files import SHOWN_IMAGE_BYTES, image_type
 from dashboard.shell.viewmodels import charts as drawing
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

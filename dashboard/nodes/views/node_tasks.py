@@ -39,8 +39,8 @@ from grid.nodes import nodetasks
 from grid.nodes.drain import DisruptionBudget, EvictedData, drain_plan
 from grid.nodes.nodemarks import EFFECTS, Mark, NodePlace, fingerprint, is_platform, refusal, tiers_changed, with_mark
 from grid.runtime import Runtime, get_runtime
+from grid.runtime.caches import NODES_AT_ONCE, pool_shapes
 from grid.runtime.executionrows import ExecutionRow
-from grid.runtime.poolshapes import NODES_AT_ONCE, pool_shapes
 from grid.tiers.tierdoctor import TierRequest
 from grid.tiers.tierrequests import sidecars, tier_request
 

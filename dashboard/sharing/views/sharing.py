@@ -21,8 +21,7 @@ from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import Execution, PortShare, State
 from grid.runtime import get_runtime
-from grid.sharing.portsharing import share_port, shared_ports, unshare_port
-from grid.sharing.sharing import members_to_share_with, share
+from grid.sharing.sharing import members_to_share_with, share, share_port, shared_ports, unshare_port
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -14,7 +14,7 @@ import pytest
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Node, Pod
-from grid.kube.poolgroups import PoolName, groups_by_pool
+from grid.kube.pools import PoolName, groups_by_pool
 from tests.diagnosis.placement.oracle import CLOSING, STARTING
 from tests.diagnosis.placement.test_generated import World, contradiction, make_world
 from tests.diagnosis.placement.worlds import as_read, surroundings

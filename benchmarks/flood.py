@@ -177,7 +177,7 @@ def main() -> None:
         try:
             set_up(grid)
             if options.unlimited:
-                from grid.configuration.general import SCHEDULED_RUNS_PER_MINUTE
+                from grid.configuration import SCHEDULED_RUNS_PER_MINUTE
                 from grid.models import ConfigRecord
 
                 ConfigRecord.objects.create(key=SCHEDULED_RUNS_PER_MINUTE.key, value="100000")

@@ -111,7 +111,7 @@ def measure(launches: int, ended: int, at_once: int) -> None:
     from django.core.management import call_command
     from django.db.models import Count
 
-    from grid.configuration.general import GLOBAL_QUEUE_LIMIT
+    from grid.configuration import GLOBAL_QUEUE_LIMIT
     from grid.executions.launchrequest import LaunchRequest
     from grid.executions.request import submit
     from grid.models import Environment, Execution, HardwareTier, Project, User

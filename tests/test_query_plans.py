@@ -31,7 +31,7 @@ from dashboard.workspaces.workspace_records import executions_of, has_stopped, l
 from grid.audit.entries import write_entry
 from grid.audit.sealing import seal, unsealed_count, verify
 from grid.clusters import attached
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT
+from grid.configuration import GLOBAL_QUEUE_LIMIT
 from grid.controller import retention
 from grid.environments import revisions
 from grid.executions import ledger

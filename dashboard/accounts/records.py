@@ -4,8 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from dashboard.accounts.viewmodel import ProjectWork, work_sentences
-from grid.configuration.general import ACCESS_LOST_TIMEOUT
-from grid.configuration.store import value_of
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.jobs.jobrows import waiting_runs
 from grid.models import Execution, Membership, Project, Schedule, State, User
 from grid.projects.departures import LIVES

@@ -11,9 +11,7 @@ from django.db.models import Q, Sum
 from grid import configuration as centralconfig
 from grid.accounts import lockouts, sessions
 from grid.accounts.lockouts import LockoutPolicy, Scope
-from grid.configuration import Setting
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
-from grid.configuration.store import REGISTRY, SettingChange
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting, SettingChange
 from grid.controller.retention import expired
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from dashboard.administration.viewmodel import amount, number
 from dashboard.configuration.setting_effects import Consequence
-from grid.configuration import Setting, SettingTopic
-from grid.configuration.store import SettingChange
+from grid.configuration import Setting, SettingChange, SettingTopic
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.models import ConfigRecord

@@ -22,7 +22,7 @@ from dashboard.configuration import viewmodel
 from dashboard.configuration.setting_effects import effects
 from dashboard.shell.access import admin_required, user_of
 from grid import configuration as centralconfig
-from grid.configuration.store import REGISTRY, ChangedMeanwhile
+from grid.configuration import REGISTRY, ChangedMeanwhile
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, ConfigRecord

@@ -23,8 +23,7 @@ from dashboard.starts.expected_waits import expected_wait, how_right, stands_sti
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, launch_wait
 from dashboard.usage.usage_records import left_of_budget
 from dashboard.usage.viewmodels.usage import price_words
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
 from grid.core.wording import plural
 from grid.core.workqueue import in_slices

@@ -19,8 +19,7 @@ from dashboard.shell.viewmodels.states import state_word
 from dashboard.starts.startup_records import start_of, usual_start
 from dashboard.usage.size_records import size_facts
 from dashboard.usage.viewmodels.usage import Spending
-from grid.configuration.general import ACCESS_LOST_TIMEOUT
-from grid.configuration.store import value_of
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.errors import Rejected
 from grid.core.reasons import Reader
 from grid.core.translation import gettext as _

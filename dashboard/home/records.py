@@ -7,8 +7,7 @@ from dashboard.home.viewmodels.first_steps import SetupFacts, WorkFacts
 from dashboard.home.viewmodels.my_executions import Launch, MyProject
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspaces.workspace_records import latest_of
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, User, WorkspaceGrant
 
 LAUNCHES_READ = 30  # of which many may be the same

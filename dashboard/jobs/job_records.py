@@ -17,8 +17,7 @@ from dashboard.jobs.run_records import last_values, ranked_runs
 from dashboard.jobs.viewmodels import jobs
 from dashboard.usage.viewmodels.usage import Spending
 from grid.announcements.maintenance import current_maintenance, reason_of
-from grid.configuration.general import SCHEDULED_RUNS_PER_MINUTE
-from grid.configuration.store import value_of
+from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.cron import find_zone
 from grid.core.errors import Rejected
 from grid.core.reasons import Reader

@@ -21,8 +21,7 @@ from dashboard.nodes.viewmodels.misconfigured import (
 from dashboard.nodes.viewmodels.node import TaskLine
 from dashboard.nodes.viewmodels.pool_history import COLUMNS, TREND_COLUMNS, PoolPoint, Trends
 from dashboard.usage.viewmodels.failure_moments import SHOWN_AT_MOST, FailedExecution
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import NamespaceLimits, TierPromise, phantoms

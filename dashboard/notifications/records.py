@@ -12,8 +12,7 @@ from django.utils.text import capfirst
 from dashboard.notifications import viewmodel
 from dashboard.shell.access import may_operate
 from grid.audit.entries import write_entry
-from grid.configuration.general import NOTIFICATIONS_PER_HOUR
-from grid.configuration.store import value_of
+from grid.configuration import NOTIFICATIONS_PER_HOUR, value_of
 from grid.core.translation import gettext as _
 from grid.models import Delivery, Notification, NotificationChoice, NotificationEvent, User, WebhookTarget
 from grid.notifications.addresses import VALID_FOR, pending_change

@@ -40,8 +40,8 @@ from dashboard.shell.access import (
 from dashboard.shell.tags.frame import demonstrated
 from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES
 from dashboard.shell.viewmodels.states import state_word
+from grid.configuration import REGISTRY
 from grid.configuration.setting import Setting
-from grid.configuration.store import REGISTRY
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.kube.objects import Node

@@ -24,7 +24,7 @@ from dashboard.nodes.viewmodels.use_history import Known
 from dashboard.platformhealth.records import read_health
 from dashboard.shell.access import Viewer
 from dashboard.shell.viewmodels.format import spreadsheet_text
-from grid.configuration.store import overrides
+from grid.configuration import overrides
 from grid.core.reasons import Reader, words_of
 from grid.core.translation import gettext as _
 from grid.executions.front import access_token, front_key

@@ -12,8 +12,7 @@ from django.db import transaction
 from dashboard.executions.launch_facts import pool_states
 from dashboard.tiers.viewmodels.rush import PlanFacts
 from grid.audit import entries as audit
-from grid.configuration.general import WARM_PLACES
-from grid.configuration.store import value_of
+from grid.configuration import WARM_PLACES, value_of
 from grid.core.labels import RUSH_PLAN, SIMULATED
 from grid.core.translation import gettext as _
 from grid.core.workqueue import in_slices

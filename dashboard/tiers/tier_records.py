@@ -10,8 +10,7 @@ import msgspec
 from django.db.models import Count, Min, Q
 
 from dashboard.tiers.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierCheck, tier_check
-from grid.configuration.general import WARM_PLACES
-from grid.configuration.store import value_of
+from grid.configuration import WARM_PLACES, value_of
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.nodeshapes import PoolShapes

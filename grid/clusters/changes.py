@@ -11,8 +11,7 @@ from django.db import transaction
 from django.db.models import Sum
 
 from grid.clusters.request import beyond_limit, beyond_slots, wrong_counts
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import cluster_policy, value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.errors import Problem, Rejected
 from grid.core.reasons import Reason
 from grid.core.translation import gettext as _

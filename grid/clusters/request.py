@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from grid.configuration.clusters import ClusterPolicy
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import cluster_policy, value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
 from grid.core.errors import Problem, Rejected
 from grid.core.quantity import format_bytes, millicores, whole
 from grid.core.translation import gettext as _

@@ -14,8 +14,7 @@ from functools import partial
 from django.db.models import Exists, OuterRef, Q
 
 from grid.accounts import lockouts, sessions
-from grid.configuration.lifetimes import GRANT_RETENTION
-from grid.configuration.store import value_of
+from grid.configuration import GRANT_RETENTION, value_of
 from grid.controller import retention
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _

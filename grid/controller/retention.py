@@ -15,8 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 
 from grid.audit.sealing import drop_sealed
-from grid.configuration import Setting
-from grid.configuration.lifetimes import (
+from grid.configuration import (
     AUDIT_RETENTION,
     DELIVERY_RETENTION,
     EXECUTION_RETENTION,
@@ -27,8 +26,9 @@ from grid.configuration.lifetimes import (
     METRIC_RETENTION,
     NOTIFICATION_RETENTION,
     SAMPLE_RETENTION,
+    Setting,
+    value_of,
 )
-from grid.configuration.store import value_of
 from grid.models import (
     Alert,
     AlertSilence,

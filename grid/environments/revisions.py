@@ -17,8 +17,7 @@ from django.db.models import QuerySet
 
 from grid.audit import entries as audit
 from grid.clusters.frameworkversions import Declared, declared, pair_sentences
-from grid.configuration.general import BUILDS_PER_PERSON
-from grid.configuration.store import value_of
+from grid.configuration import BUILDS_PER_PERSON, value_of
 from grid.core.errors import Problem, Rejected
 from grid.core.regexes import Expression
 from grid.core.requirementlines import BUILT_HERE, parse_requirements

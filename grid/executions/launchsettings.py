@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import msgspec
 from django.conf import settings
 
-from grid.configuration.general import (
+from grid.configuration import (
     FRONT_ENABLED,
     FRONT_MAXIMUM_BODY,
     HOME_VOLUME_SIZE,
     REPOSITORY_SIZE,
     RESULTS_SIZE,
+    values_of,
 )
-from grid.configuration.store import values_of
 from grid.executions.front import AuthProxySpec, IngressSpec, front_port, workspace_origins
 from grid.models import Execution
 

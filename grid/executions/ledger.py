@@ -9,8 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Min, Q, QuerySet
 
-from grid.configuration.general import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT
-from grid.configuration.store import all_values
+from grid.configuration import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.core.reasons import Reader, Values, words_of
 from grid.diagnosis.logfindings import findings
 from grid.executions import lifecycle

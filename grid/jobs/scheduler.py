@@ -13,8 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count
 
 from grid.announcements.maintenance import current_maintenance
-from grid.configuration.general import SCHEDULED_RUNS_PER_MINUTE
-from grid.configuration.store import value_of
+from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

@@ -7,8 +7,7 @@ import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from grid.configuration.general import SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT
-from grid.configuration.store import value_of
+from grid.configuration import SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT, value_of
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.executions.request import validate

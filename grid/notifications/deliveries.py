@@ -15,8 +15,7 @@ from uuid import UUID
 
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
-from grid.configuration.general import NOTIFICATIONS_PER_HOUR
-from grid.configuration.store import value_of
+from grid.configuration import NOTIFICATIONS_PER_HOUR, value_of
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt
 from grid.database.turns import PersonTurns

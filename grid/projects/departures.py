@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
-from grid.configuration.general import ACCESS_LOST_TIMEOUT
-from grid.configuration.store import value_of
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.reasons import ANYBODY, Reader, Reason, Sentence, Value, Values, sentence_of
 from grid.core.translation import gettext as _
 from grid.core.wording import duration

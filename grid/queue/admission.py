@@ -13,8 +13,7 @@ from functools import partial
 from django.db import transaction
 
 from grid.announcements.maintenance import last_end
-from grid.configuration.general import OVER_QUOTA_TIMEOUT
-from grid.configuration.store import value_of
+from grid.configuration import OVER_QUOTA_TIMEOUT, value_of
 from grid.core.backoff import Backoff
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns

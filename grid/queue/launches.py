@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import Count, Max, Q
 
 from grid import configuration as central
-from grid.configuration.store import value_of, values_of
+from grid.configuration import value_of, values_of
 from grid.core.errors import Problem
 from grid.core.reasons import Reader, Reason
 from grid.core.translation import gettext as _

@@ -8,8 +8,7 @@ from functools import partial
 from django.db.models import Count, F, Q, Sum
 
 from grid.announcements.maintenance import current_maintenance, reason_of
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.errors import Problem
 from grid.core.reasons import Reason
 from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, User

@@ -22,7 +22,7 @@ from django.db.models import Q
 from grid.accounts import sessions
 from grid.accounts.sessions import stored_key, valid_users
 from grid.clusters.frameworks import framework
-from grid.configuration.lifetimes import GRANT_LONGEST_DAYS
+from grid.configuration import GRANT_LONGEST_DAYS
 from grid.core.labels import HEAD
 from grid.core.reasons import Reader
 from grid.executions.spec import base_url

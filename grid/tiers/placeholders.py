@@ -17,8 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from django.conf import settings
 
-from grid.configuration.general import WARM_PLACES
-from grid.configuration.store import value_of
+from grid.configuration import WARM_PLACES, value_of
 from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound
 from grid.core.labels import (
     APP_COMPONENT,

@@ -19,7 +19,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlencode, urlsafe_base64_encode
 
 from grid.accounts.sessions import SessionStore
-from grid.configuration.general import UNNEEDED_SECONDS
+from grid.configuration import UNNEEDED_SECONDS
 from grid.core.gitnames import MAIN
 from grid.executions.launchrequest import LaunchRequest
 from grid.executions.request import submit

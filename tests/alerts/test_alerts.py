@@ -17,7 +17,7 @@ from dashboard.alerts.page import ALERTS
 from dashboard.alerts.viewmodel import alert_line, runbook_html, section_of
 from dashboard.shell.access import Role, assign_role
 from grid.alerts.webhook import LONGEST, keep, read_post
-from grid.configuration.lifetimes import INCIDENT_RETENTION
+from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
 from grid.models import Alert, AlertSilence, User
 from tests.conftest import People

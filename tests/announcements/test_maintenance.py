@@ -17,7 +17,7 @@ from grid.announcements.maintenance import (
     tell_owners,
     told_sentence,
 )
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from grid.configuration.lifetimes import WORKSPACE_IDLE
+from grid.configuration import WORKSPACE_IDLE
 from grid.models import ConfigRecord, Execution, StopPlan
 from tests.browser import executing
 from tests.browser.server import Stage

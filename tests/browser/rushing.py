@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from grid.configuration.general import WARM_PLACES
+from grid.configuration import WARM_PLACES
 from grid.models import Environment, HardwareTier, RushPlan, StartUp, User
 from tests.browser import administering
 from tests.browser.server import Stage

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from grid.clusters.manifests import head_name
-from grid.configuration.general import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
+from grid.configuration import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.executions.stopping import request_stop

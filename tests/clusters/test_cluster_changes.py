@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.clusters.changes import resize, restart_head, slots_to_keep
-from grid.configuration.clusters import FRAMEWORK_SETTINGS
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.executions.spec import ClusterSpec, parse_spec
 from grid.executions.stopping import request_stop

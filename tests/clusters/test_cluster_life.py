@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grid.clusters import status
-from grid.configuration.general import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT
+from grid.configuration import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import NotAllowed
 from grid.executions.policykeeper import EXECUTIONS, USER_INTERFACES

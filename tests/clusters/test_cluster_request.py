@@ -9,8 +9,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from grid.clusters.request import validate_cluster
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
 from grid.environments.revisions import declared_by, version_mismatch

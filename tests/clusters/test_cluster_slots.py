@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grid.clusters.changes import resize
 from grid.clusters.slots import Workers, bounds, count
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.kube.objects import Pod
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, PODS

@@ -5,8 +5,7 @@ import re
 import pytest
 from django.utils import timezone
 
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
 from grid.executions.spec import parse_spec
 from grid.kube.resources import NODES
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Group
 from pytest_django.fixtures import Settings
 
-from grid.configuration.clusters import FRAMEWORK_SETTINGS
+from grid.configuration import FRAMEWORK_SETTINGS
 from grid.kube.resources import NODES
 from grid.models import Environment, Execution, Project
 from grid.runtime import Runtime

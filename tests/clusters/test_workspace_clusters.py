@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import NAMESPACE
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, State, Workspace
 from tests.conftest import People
 from tests.executions.executing import make_execution

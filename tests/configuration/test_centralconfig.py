@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid import configuration as centralconfig
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
-from grid.configuration.store import REGISTRY, ChangedMeanwhile, apply, cluster_policy, overrides, plan
+from grid.configuration import (
+    CLUSTER_SETTINGS,
+    FRAMEWORK_SETTINGS,
+    REGISTRY,
+    ChangedMeanwhile,
+    apply,
+    cluster_policy,
+    overrides,
+    plan,
+)
 from grid.core.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord, User
 from tests.conftest import People

@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard.configuration.viewmodel import SettingRow
 from grid import configuration as centralconfig
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
 from grid.models import AuditEntry, ConfigRecord, State, User
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project

@@ -13,9 +13,7 @@ from django.utils import timezone
 from dashboard.configuration import setting_effects
 from dashboard.configuration.setting_effects import Consequence
 from grid import configuration as centralconfig
-from grid.configuration import Setting
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
-from grid.configuration.store import REGISTRY
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting
 from grid.core.wording import plural
 from grid.models import AuditEntry, Execution, ExecutionLog, LifecycleEntry, Session, State
 from tests.clusters.clustering import make_cluster

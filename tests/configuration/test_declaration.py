@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from grid.configuration import Setting, SettingTopic, general, store
+from grid.configuration import REGISTRY, Setting, SettingTopic, general, store, value_of
 from grid.configuration.setting import ValueRange
-from grid.configuration.store import REGISTRY, value_of
 from grid.models import AuditEntry
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"

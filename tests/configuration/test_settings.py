@@ -15,10 +15,16 @@ from dashboard.configuration.viewmodel import (
     saved_sentence,
     setting_sections,
 )
-from grid.configuration import Setting
-from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import REGISTRY, plan, values_with
+from grid.configuration import (
+    CLUSTER_SETTINGS,
+    FRAMEWORK_SETTINGS,
+    GLOBAL_QUEUE_LIMIT,
+    MAXIMUM_EXECUTIONS_PER_USER,
+    REGISTRY,
+    Setting,
+    plan,
+    values_with,
+)
 from grid.models import ConfigRecord
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden

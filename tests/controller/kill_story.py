@@ -8,8 +8,7 @@ from typing import Any
 from django.db.models import F, Q
 
 from grid.clusters.changes import resize, restart_head
-from grid.configuration.general import PREPARING_TIMEOUT, WARM_PLACES
-from grid.configuration.lifetimes import WORKSPACE_IDLE
+from grid.configuration import PREPARING_TIMEOUT, WARM_PLACES, WORKSPACE_IDLE
 from grid.core.errors import GridError, Rejected
 from grid.environments import revisions
 from grid.executions.launchrequest import JobSettings

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from grid.configuration.general import (
+from grid.configuration import (
     DEPLOYING_TIMEOUT,
     MAXIMUM_EXECUTIONS_PER_USER,
     OVER_QUOTA_TIMEOUT,

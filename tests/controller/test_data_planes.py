@@ -7,7 +7,7 @@ import pytest
 
 from grid.clusters import attached
 from grid.clusters.changes import resize
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.database.changefeed import Change
 from grid.executions import ledger
 from grid.executions.ledger import EventRecord

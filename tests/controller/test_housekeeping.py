@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from grid.configuration.general import SESSION_IDLE
-from grid.configuration.store import value_of
+from grid.configuration import SESSION_IDLE, value_of
 from grid.controller.housekeeping import (
     BATCH,
     CHORES,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
 from grid.executions.stopping import request_stop
 from grid.models import Execution, HardwareTier, LastAdmission, State
 from grid.models.dataplane import LOCAL

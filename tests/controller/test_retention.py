@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.audit.sealing import seal, verify
-from grid.configuration.lifetimes import (
+from grid.configuration import (
     AUDIT_RETENTION,
     EXECUTION_RETENTION,
     LIFECYCLE_RETENTION,

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.executions import ledger, lifecycle
 from grid.executions.lifecycle import Transition
 from grid.models import ConfigRecord, Execution, State

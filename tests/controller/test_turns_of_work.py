@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from grid.configuration.general import BUILDS_PER_PERSON, MAXIMUM_EXECUTIONS_PER_USER, NOTIFICATIONS_PER_HOUR
+from grid.configuration import BUILDS_PER_PERSON, MAXIMUM_EXECUTIONS_PER_USER, NOTIFICATIONS_PER_HOUR
 from grid.database.encryption import encrypt
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dashboard.demonstration.viewmodel import FAILURES
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from tests.end_to_end.grid import Grid
 from tests.end_to_end.pages import words
 from tests.end_to_end.scripts import Session
@@ -50,7 +50,7 @@ _PASSING = re.compile(r"\d+ ?(?:milliseconds|seconds?|minutes?|min|ms|s|%)\b(?: 
 
 
 @dataclass(frozen=True)
-class Said:
+class Statement:
     """What a page says of an execution: the word of its state, and the sentence, without numbers that time moves."""
 
     word: str
@@ -71,24 +71,24 @@ class Watch:
     seen: dict[str, str] = field(default_factory=dict)  # the last word of each execution's page
     caused: list[str] = field(default_factory=list)
 
-    def look(self, ids: list[str]) -> None:
+    def compare(self, ids: list[str]) -> None:
         """Read everything about these executions once, and compare."""
         before = listed(self.owner.get("/executions/"))
         pages = {id: of_page(self.owner.get(f"/executions/{id}/")) for id in ids}
-        self.seen |= {id: said.word for id, said in pages.items()}
+        self.seen |= {id: page.word for id, page in pages.items()}
         saved = {id: of_download(self.owner.get(f"/executions/{id}/lifecycle/")) for id in ids}
         home, queued = cards(self.owner.get("/")), _LINK.findall(self.operator.get("/queue/"))
         counts = overview(self.operator.get("/overview/"))
         rows = {word: self._filtered(word) for word in COUNTED}
         same = overview(self.operator.get("/overview/"))
         after = listed(self.owner.get("/executions/"))
-        found = set(self._between(ids, before, after, pages, saved, home, queued))
+        differences = set(self._between(ids, before, after, pages, saved, home, queued))
         for word in COUNTED:
             self.compared["overview"] += 1
-            if counts[word] == same[word] != rows[word]:
-                found.add(f"the overview counts {counts[word]} as {word}, the list has {rows[word]}")
-        self.disagreements += sorted(found & self.doubts)
-        self.doubts, self.rounds = found, self.rounds + 1
+            if counts.get(word) == same.get(word) != rows[word]:
+                differences.add(f"the overview counts {counts.get(word)} as {word}, the list has {rows[word]}")
+        self.disagreements += sorted(differences & self.doubts)
+        self.doubts, self.rounds = differences, self.rounds + 1
 
     def _filtered(self, word: str) -> int:
         return len(_ROW.findall(self.operator.get(f"/executions/?status={word.lower()}")))
@@ -96,67 +96,67 @@ class Watch:
     def _between(
         self,
         ids: list[str],
-        before: Mapping[str, Said],
-        after: Mapping[str, Said],
-        pages: Mapping[str, Said],
-        saved: Mapping[str, Said],
-        home: Mapping[str, Said],
+        before: Mapping[str, Statement],
+        after: Mapping[str, Statement],
+        pages: Mapping[str, Statement],
+        saved: Mapping[str, Statement],
+        home: Mapping[str, Statement],
         queued: list[str],
     ) -> Iterator[str]:
         for id in ids:
             row = before.get(id)
             if row != after.get(id):
                 continue
-            for place, said in (("page", pages[id]), ("download", saved[id]), ("home", home.get(id))):
-                if said is None:
+            for place, words_there in (("page", pages[id]), ("download", saved[id]), ("home", home.get(id))):
+                if words_there is None:
                     continue
                 self.compared[place] += 1
-                if row is None and said.word not in ENDED:
-                    yield f"{id}: gone from the list, but the {place} says {said}"
-                elif row is not None and not agree(row, said):
-                    yield f"{id}: the list says {row}, the {place} says {said}"
+                if row is None and words_there.word not in ENDED:
+                    yield f"{id}: gone from the list, but the {place} says {words_there}"
+                elif row is not None and not agree(row, words_there):
+                    yield f"{id}: the list says {row}, the {place} says {words_there}"
             self.compared["queue"] += 1
             if row is not None and (row.word == "Queued") != (id in queued):
                 yield f"{id}: the list says {row.word}, and the queue {'has' if id in queued else 'lacks'} it"
 
 
-def listed(page: str) -> dict[str, Said]:
+def listed(page: str) -> dict[str, Statement]:
     rows = ((_LINK.search(row), _STATUS.search(row), _ROW_NOTE.search(row)) for row in _ROW.findall(page))
-    return {link[1]: said(word[1], note[1] if note else "") for link, word, note in rows if link and word}
+    return {link[1]: statement(word[1], note[1] if note else "") for link, word, note in rows if link and word}
 
 
-def cards(page: str) -> dict[str, Said]:
+def cards(page: str) -> dict[str, Statement]:
     parts = ((_LINK.search(card), _STATUS.search(card), _CARD_NOTE.search(card)) for card in _CARD.findall(page))
-    return {link[1]: said(word[1], note[1] if note else "") for link, word, note in parts if link and word}
+    return {link[1]: statement(word[1], note[1] if note else "") for link, word, note in parts if link and word}
 
 
-def of_page(page: str) -> Said:
+def of_page(page: str) -> Statement:
     head = page[page.index('class="execution-head"') :]
     word, note = _STATUS.search(head), _HEAD_NOTE.search(head)
     assert word, head[:2000]
-    return said(word[1], note[1] if note else "")
+    return statement(word[1], note[1] if note else "")
 
 
-def of_download(text: str) -> Said:
+def of_download(text: str) -> Statement:
     """Return what it is now, or the last state of one that has ended."""
     word = [*_NOW.findall(text)[:1], *_LINE.findall(text)[-1:]]  # what follows is about its start
     assert word, text
-    return Said(word[0])
+    return Statement(word[0])
 
 
 def overview(page: str) -> dict[str, int]:
     return {word: int(count.replace(",", "")) for word, count in _COUNT.findall(page)}
 
 
-def agree(one: Said, other: Said) -> bool:
+def agree(row: Statement, other: Statement) -> bool:
     """Return whether both say the same state, and the same reason where both have room for it; the list also has the expected wait."""
-    return one.word == other.word and (
-        not other.note or not one.note or other.note in one.note or one.note in other.note
+    return row.word == other.word and (
+        not other.note or not row.note or other.note in row.note or row.note in other.note
     )
 
 
-def said(word: str, note: str) -> Said:
-    return Said(html.unescape(word), _PASSING.sub("#", words(note)))
+def statement(word: str, note: str) -> Statement:
+    return Statement(html.unescape(word), _PASSING.sub("#", words(note)))
 
 
 def test_pages_agree_on_executions_while_everything_fails(grid: Grid) -> None:
@@ -173,7 +173,7 @@ def test_pages_agree_on_executions_while_everything_fails(grid: Grid) -> None:
         if len(active := [id for id in ids if watch.seen.get(id) not in ENDED]) < AT_ONCE:
             program = list(PROGRAMS)[len(ids) % len(PROGRAMS)]
             ids.append(owner.launch({**JOB, "title": f"{program}-{len(ids)}", "environment": program}))
-        watch.look([*active, *ids[-1:], *[id for id in ids if id not in active][-2:]])
+        watch.compare([*active, *ids[-1:], *[id for id in ids if id not in active][-2:]])
         time.sleep(max(0.0, due - time.monotonic()))
     logging.info("rounds=%s executions=%s compared=%s", watch.rounds, len(ids), dict(watch.compared))
     assert watch.disagreements == []

@@ -4,7 +4,7 @@ import html
 import re
 from decimal import Decimal
 
-from grid.configuration.store import NAMESPACE
+from grid.configuration import NAMESPACE
 from grid.models import ConfigRecord, Project, User
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier

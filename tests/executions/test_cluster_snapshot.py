@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grid.configuration.general import DEPLOYING_TIMEOUT
+from grid.configuration import DEPLOYING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import NotAllowed
 from grid.diagnosis.nodeshapes import NodeTemplate, TemplateTally

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from grid.configuration.lifetimes import WORKSPACE_IDLE, WORKSPACE_LIFETIME
+from grid.configuration import WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.models import ConfigRecord, Execution, StopPlan
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project

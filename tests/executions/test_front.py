@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 from msgspec.structs import replace
 
-from grid.configuration.general import FRONT_ENABLED, FRONT_MAXIMUM_BODY
+from grid.configuration import FRONT_ENABLED, FRONT_MAXIMUM_BODY
 from grid.diagnosis.shortages import needed
 from grid.executions.front import AuthProxySpec, configuration, front_port, token
 from grid.executions.launchrequest import JobSettings

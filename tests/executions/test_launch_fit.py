@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.diagnosis.nodeshapes import TemplateTally
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS, RESOURCE_QUOTAS

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.models import Execution, HardwareTier, State
 from grid.queue import ordering
 from grid.runtime import Runtime

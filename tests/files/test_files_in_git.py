@@ -5,8 +5,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from grid.configuration.general import RESULTS_SIZE
-from grid.configuration.store import NAMESPACE
+from grid.configuration import NAMESPACE, RESULTS_SIZE
 from grid.controller.controller import Controller
 from grid.core.errors import Rejected
 from grid.diagnosis.run_report import FilesReport

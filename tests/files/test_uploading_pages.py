@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from grid.configuration.general import REPOSITORY_SIZE, UPLOAD_SIZE
+from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.models import Project
 from tests.conftest import People
 from tests.executions.launching import configure

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.lifetimes import EXECUTION_RETENTION
+from grid.configuration import EXECUTION_RETENTION, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller import retention
 from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings

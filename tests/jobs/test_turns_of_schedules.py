@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.jobs.job_records import schedules_of
-from grid.configuration.general import SCHEDULED_RUNS_PER_MINUTE, SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT
+from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT
 from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import schedules

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from pytest_django.fixtures import Settings
 
-from grid.configuration.lifetimes import DELIVERY_RETENTION
+from grid.configuration import DELIVERY_RETENTION
 from grid.controller.retention import drop_deliveries
 from grid.core.errors import Rejected
 from grid.database.encryption import encrypt

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from grid.configuration.lifetimes import NOTIFICATION_RETENTION
+from grid.configuration import NOTIFICATION_RETENTION
 from grid.controller.retention import drop_notifications
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition

@@ -14,7 +14,7 @@ from django.test import RequestFactory
 from dashboard.executions.history import latest_ended
 from dashboard.shell.access import viewer_of
 from dashboard.shell.tags.frame import navigation
-from grid.configuration.store import REGISTRY
+from grid.configuration import REGISTRY
 from grid.kube.resources import NODES
 from grid.models import Execution, State, User
 from grid.runtime import Runtime

@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from grid.checks import versions
-from grid.configuration.lifetimes import INCIDENT_RETENTION
+from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
 from grid.core.errors import TooManyRequests
 from grid.core.labels import KEYS

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from grid.configuration.general import ACCESS_LOST_TIMEOUT
+from grid.configuration import ACCESS_LOST_TIMEOUT
 from grid.controller.controller import Controller
 from grid.models import Execution, State, User
 from grid.models.dataplane import LOCAL

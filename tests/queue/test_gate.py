@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.jobs.job_records import schedules_of
 from grid.announcements.maintenance import MAINTENANCE
-from grid.configuration.general import GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT
+from grid.configuration import GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT
 from grid.core.errors import Rejected
 from grid.core.reasons import Reason
 from grid.executions.launchrequest import JobSettings

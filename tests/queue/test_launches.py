@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.diagnosis.launchfit import QueuePlace
 from grid.executions.launchrequest import LaunchRequest
 from grid.executions.request import draft

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
 from grid.core.errors import Rejected
 from grid.executions.stopping import request_stop
 from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, QueueOrder, State

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.reasons import sentence_of
 from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
 from grid.models.dataplane import LOCAL

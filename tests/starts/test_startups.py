@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from grid.configuration.lifetimes import EXECUTION_RETENTION
+from grid.configuration import EXECUTION_RETENTION
 from grid.controller import retention
 from grid.diagnosis.startup import Phase
 from grid.executions.stopping import request_stop

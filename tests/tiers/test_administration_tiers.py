@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client, override_settings
 
 from dashboard.tiers.tier_records import warm_hours_words
-from grid.configuration.general import WARM_PLACES
+from grid.configuration import WARM_PLACES
 from grid.executions.spec import pod_columns, tier_spec
 from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL

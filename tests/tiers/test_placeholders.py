@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grid.configuration.general import WARM_PLACES
+from grid.configuration import WARM_PLACES
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.core.labels import KEYS, PLACEHOLDER_CLASS, WARM_UNTIL
 from grid.diagnosis.requests import is_placeholder

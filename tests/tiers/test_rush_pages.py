@@ -13,8 +13,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from dashboard.tiers.viewmodels.rush import PlanFacts, plan_row, rush_answer
-from grid.configuration.general import WARM_PLACES
-from grid.configuration.store import NAMESPACE
+from grid.configuration import NAMESPACE, WARM_PLACES
 from grid.core.labels import APP_COMPONENT, APP_NAME, KEYS, MANAGER, NODE_POOL, PLACEHOLDER, RUSH_PLAN
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS

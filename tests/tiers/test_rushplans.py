@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from grid.configuration.general import WARM_PLACES
+from grid.configuration import WARM_PLACES
 from grid.core.labels import PLACEHOLDER_CLASS, RUSH_PLAN
 from grid.diagnosis.resources import requested_amounts
 from grid.kube.objects import Pod

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grid.configuration.lifetimes import LIFETIME_EXTENSION, PROJECT_LIFETIME_BOUND, WORKSPACE_IDLE, WORKSPACE_LIFETIME
+from grid.configuration import LIFETIME_EXTENSION, PROJECT_LIFETIME_BOUND, WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.controller.controller import Controller
 from grid.core.errors import Rejected
 from grid.models import AuditEntry, Execution, LifecycleEntry, Notification, StopPlan

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.configuration.lifetimes import SHUTDOWN_SETTINGS, WORKSPACE_IDLE, WORKSPACE_LIFETIME
+from grid.configuration import SHUTDOWN_SETTINGS, WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.executions.stopping import IDLE, LIFETIME
 from grid.workspaces.shutdown.rules import (
     GAP,

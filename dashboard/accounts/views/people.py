@@ -25,8 +25,7 @@ from dashboard.shell.viewmodels.listing import Confirmation, Paging
 from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts import lockouts, sessions
 from grid.accounts.lockouts import Scope
-from grid.configuration.general import ACCESS_LOST_TIMEOUT
-from grid.configuration.store import value_of
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Execution, Membership, State, User
 from grid.models.execution import ACTIVE_STATES

@@ -14,8 +14,7 @@ from django.db.models import Model
 from dashboard.clusters.viewmodels.clusters import ClusterRecord
 from dashboard.executions.forms import LaunchSection, SectionPlace, tier_option
 from grid.clusters.request import workers_within
-from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
-from grid.configuration.store import cluster_policy, value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.errors import Rejected
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _

@@ -13,7 +13,7 @@ from dashboard.files.viewmodels.files import Place
 from dashboard.files.views.files import BUSY, project_repository
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid import configuration as centralconfig
-from grid.configuration.general import REPOSITORY_SIZE, UPLOAD_SIZE
+from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.core.errors import GridError
 from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _

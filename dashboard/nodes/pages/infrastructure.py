@@ -28,8 +28,7 @@ from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, Liv
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.live import Fragment
-from grid.configuration.general import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD
-from grid.configuration.store import all_values
+from grid.configuration import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
 from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.requests import Amounts

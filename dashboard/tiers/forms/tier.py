@@ -10,8 +10,7 @@ from dashboard.administration.forms import ID_HELP, CatalogueForm
 from dashboard.shell.forms.fields import PairsField, RowsField, Section, TolerationsField
 from dashboard.shell.viewmodels.format import price_number
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS, LIMIT_UNITS
-from grid.configuration.general import WARM_PLACES
-from grid.configuration.store import value_of
+from grid.configuration import WARM_PLACES, value_of
 from grid.core.translation import gettext as _
 from grid.models import HardwareTier
 from grid.models.environment import Framework, Kind

@@ -22,8 +22,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from grid.configuration.general import UNNEEDED_SECONDS
-from grid.configuration.store import NAMESPACE
+from grid.configuration import NAMESPACE, UNNEEDED_SECONDS
 from grid.core.wording import listed
 from grid.executions.listening import names_socket
 from grid.management.commands.web import listen

@@ -14,8 +14,7 @@ import aiohttp
 import msgspec
 
 from grid.clusters.frameworks.base import UNREADABLE, FrameworkSilent, body_of
-from grid.configuration.lifetimes import IDLE_CPU
-from grid.configuration.store import value_of
+from grid.configuration import IDLE_CPU, value_of
 from grid.core.labels import APP_COMPONENT, KEYS, WORKER
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

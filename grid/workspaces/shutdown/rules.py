@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from grid import configuration as central
-from grid.configuration.store import values_of
+from grid.configuration import values_of
 from grid.core.reasons import Reader, Reason, Sentence, Values
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, exact_duration

@@ -70,14 +70,14 @@ def make_troubled(seed: int) -> Troubled:
         if chance.random() < 0.25:
             taint = {"key": chance.choice(TAINTED), "effect": "NoSchedule"}
             node["spec"].setdefault("taints", []).append(taint)
-    world.hidden, said = Counter(), Counter[str]()
+    world.hidden, refusals = Counter(), Counter[str]()
     for kinds in world.reasons():
         if not kinds:
             world.hidden[chance.choice([*HIDDEN])] += 1
         else:
             known = [SAYS[kind] for kind in SAYS if kind in kinds]
-            said[known[0] if known else "node(s) didn't match Pod's node affinity/selector"] += 1
-    parts = ", ".join(f"{number} {text}" for text, number in (said + world.hidden).items())
+            refusals[known[0] if known else "node(s) didn't match Pod's node affinity/selector"] += 1
+    parts = ", ".join(f"{number} {text}" for text, number in (refusals + world.hidden).items())
     refusal = f"0/{len(world.nodes)} nodes are available: {parts or 'no nodes'}."
     is_nominated, is_refused = bool(world.nodes) and chance.random() < 0.15, chance.random() < 0.8
     conditions = [condition("PodScheduled", "False", "Unschedulable", refusal)]
@@ -108,7 +108,7 @@ def overruled(world: Troubled) -> str:
     if diagnosis.is_normal or "Nothing to do" in diagnosis.next_step:
         return "this is normal, although the scheduler complains"
     unsaid = [word for text, word in HIDDEN.items() if world.hidden[text] and word not in diagnosis.sentence]
-    return f"{unsaid} is not said" if unsaid else ""
+    return f"{unsaid} is not refusals" if unsaid else ""
 
 
 def check(seed: int) -> None:

@@ -86,7 +86,7 @@ def test_unavailable_server_is_said_and_log_lines_stay(stage: StageProcess, visi
     stage.play(executing.working_day)
     page = visit("alice", PATH)
     stage.play(scenes.answer, available=False)
-    expect(page.locator("#log-state")).to_contain_text("The cluster did not answer.")
+    expect(page.locator("#log-state")).to_contain_text("The cluster does not answer.")
     stage.play(scenes.answer, available=True)
     stage.play(executing.write_log, name=POD, lines=["back again"])
     expect(page.locator(".log-lines")).to_contain_text("back again")

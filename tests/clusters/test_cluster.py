@@ -180,7 +180,7 @@ def test_unfetchable_log_does_not_hide_the_others(people: People, running: Execu
                     container="run")  # fmt: skip
     cluster.fail_next(ClusterUnavailable("refused"), verb="logs")
     page = text(people.owner, running, "log/")
-    assert "The logs of 1 pod could not be fetched: The cluster did not answer." in page
+    assert "The logs of 1 pod could not be fetched: The cluster does not answer." in page
     assert "here" in page
 
 

@@ -75,7 +75,8 @@ def test_freshness_fails_with_broken_watch_and_hides_cluster_words(client: Clien
 
 def test_missing_right_keeps_readiness_and_is_shown_on_pages(admin_client: Client) -> None:
     """As where `deploy/access.yaml` was applied in part: every replica is refused the same list."""
-    sentence = 'events is forbidden: User "web" cannot list resource "events" in API group "" at the cluster scope'
+    refusal = 'events is forbidden: User "web" cannot list resource "events" in API group "" at the cluster scope'
+    sentence = "The right to list events in the whole cluster is missing: an admin of the cluster has to apply deploy/access.yaml."
 
     @virtual_time
     async def follow(runtime: Runtime) -> None:
@@ -87,7 +88,7 @@ def test_missing_right_keeps_readiness_and_is_shown_on_pages(admin_client: Clien
             await cancelled(task)
 
     cluster = FakeCluster()
-    cluster.forbidden[EVENTS] = sentence
+    cluster.forbidden[EVENTS] = refusal
     with using_runtime(new_runtime({LOCAL: cluster}, monotonic=lambda: 0.0)) as runtime:
         follow(runtime)
         assert admin_client.get("/readyz").status_code == 200

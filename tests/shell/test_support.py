@@ -131,7 +131,7 @@ def test_a_cluster_that_hangs_costs_nothing_that_is_ours(
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
     assert files["log.txt"] == "the end that was kept\n"
     assert "versions.txt" in files
-    assert "pod.yaml: the pod. The cluster did not answer." in files["CONTENTS.txt"]
+    assert "pod.yaml: the pod. The cluster does not answer." in files["CONTENTS.txt"]
 
 
 def test_missing_secret_does_not_unhide_the_others(people: People, running: Execution) -> None:

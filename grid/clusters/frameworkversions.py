@@ -1,8 +1,5 @@
 """Whether the versions that environments declare of Dask, Ray and Spark go with their Python, Java and Scala, and with one another; pure.
-
-An image's Python, Java and Scala are known as far as its name, or a variable of the environment, says them. What is not known is not
-judged, and neither is a version that is missing in the tables below, which hold what was read at their sources.
-"""
+What is not known of an image, by its name or a variable, is not judged, nor is a version that is missing in the tables below."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

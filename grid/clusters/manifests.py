@@ -1,8 +1,8 @@
 """The Kubernetes objects of a cluster, built from its frozen spec alone, in two steps: the workers must know the address of the head's
-Service, which Kubernetes assigns when the Service is created.
+Service, which Kubernetes assigns when it is created.
 
 Everything is owned by the anchor and named after the execution, so deleting the anchor deletes everything and a retry finds existing
-objects. The number of workers is the autoscaler's once it exists: the workers' Deployment is created, never applied again.
+objects. The autoscaler owns the number of workers: their Deployment is created, never applied again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -121,11 +121,8 @@ def _service(spec: ExecutionSpec, ports: Sequence[Port]) -> dict[str, Any]:
 
 def _budget(spec: ExecutionSpec) -> dict[str, Any]:
     """Return a budget that keeps the head from being evicted while it is ready; an unready head blocks no drain of its node."""
-    return {
-        "minAvailable": 1,
-        "selector": {"matchLabels": _selector(spec, HEAD)},
-        "unhealthyPodEvictionPolicy": "AlwaysAllow",
-    }
+    selector = {"matchLabels": _selector(spec, HEAD)}
+    return {"minAvailable": 1, "selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
 
 
 def _head_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
@@ -133,7 +130,7 @@ def _head_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
     template = _template(spec, HEAD, tier, program, {"name": _LOCAL, **scratch(tier)}, GRACE_SECONDS)
     # Recreate, so that a new template never runs two heads: workers that join the new one while the old one answers would split the
     # cluster. A deleted head does end beside its successor, but the Service no longer leads to it, which the frameworks tolerate.
-    return _deployment(_selector(spec, HEAD), 1, {"type": "Recreate"}, template)
+    return _deployment(spec, HEAD, 1, {"type": "Recreate"}, template)
 
 
 def _worker_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
@@ -143,15 +140,15 @@ def _worker_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
     # The template changes only when the head has a new address, and then no old worker is of use: all are replaced at once, never with
     # more pods than the slots allow.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}}
-    return _deployment(_selector(spec, WORKER), cluster.workers_minimum, strategy, template)
+    return _deployment(spec, WORKER, cluster.workers_minimum, strategy, template)
 
 
 def _deployment(
-    selector: dict[str, str], replicas: int, strategy: dict[str, Any], template: dict[str, Any]
+    spec: ExecutionSpec, component: str, replicas: int, strategy: dict[str, Any], template: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "replicas": replicas,
-        "selector": {"matchLabels": selector},
+        "selector": {"matchLabels": _selector(spec, component)},
         "strategy": strategy,
         "revisionHistoryLimit": 1,
         "progressDeadlineSeconds": _NO_DEADLINE,

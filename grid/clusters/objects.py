@@ -1,8 +1,5 @@
-"""Finds, changes and deletes a cluster's objects in Kubernetes. Every step may be repeated at any time.
-
-Deleting pods is not enough: a Deployment that still exists would create new ones. So the controllers of pods are deleted first, and nothing
-counts as gone as long as one of them was found.
-"""
+"""Finds, changes and deletes a cluster's objects in Kubernetes. Every step may be repeated at any time. A Deployment that still exists
+would create new pods, so the makers of pods are deleted first, and nothing counts as gone as long as one of them was found."""
 
 import logging
 from collections.abc import Mapping

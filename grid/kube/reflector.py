@@ -1,9 +1,8 @@
 """Keeps a store equal to the cluster: list, then watch from there, for ever.
 
-Promises: a dropped watch resumes from the last version, so nothing is lost and nothing is done twice; a forgotten version
-(410) leads to a new list, and what is not in it is discarded; failures are waited out with growing, jittered delays and never
-end it; a watch that ends at once, or outlives the time it was asked for without a word, counts as a failure; the store is told
-when the cluster was last heard, so its freshness is true all the while. One reflector writes one store, in one task.
+Promises: a dropped watch resumes from the last version, so nothing is lost and nothing is done twice; a forgotten version (410) leads to a
+new list, and what is not in it is discarded; failures are waited out with growing, jittered delays and never end it; a watch that ends at
+once, or is silent for longer than asked for, counts as a failure; the store's freshness is true all the while.
 """
 
 import asyncio

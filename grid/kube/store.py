@@ -1,8 +1,7 @@
 """The present state of one kind of Kubernetes object, in memory.
 
-Written by exactly one reflector and read by anybody, all on one event loop: a reader never sees half a change, as long as it
-does not await between two reads. Every applied change makes `version` grow by one and is told to the listeners; a change that
-changes nothing counts as none. `freshness` says how far the store may be behind the cluster, and why.
+Written by exactly one reflector and read by anybody, all on one event loop: a reader never sees half a change, as long as it does not
+await between two reads. Every applied change makes `version` grow by one and is told to the listeners; one that changes nothing is none.
 """
 
 import logging

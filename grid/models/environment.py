@@ -30,11 +30,8 @@ class Framework(models.TextChoices):
 
 class Environment(models.Model):
     """The program that an execution runs. `command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each
-    execution.
-
-    `frameworks` maps each framework that the image contains to its version: a cluster can be made of those, and a workspace or job can talk
-    to clusters of those. What a cluster's containers run is defined by the framework, not by the environment.
-    """
+    execution. `frameworks` maps each framework that the image contains to its version: a cluster can be made of those, and a workspace or
+    job can talk to clusters of those. What a cluster's containers run is defined by the framework."""
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)

@@ -107,11 +107,9 @@ class Execution(models.Model):
     """One launch. `spec` is the request, with the tier and environment as they were at launch, so that editing them later changes nothing;
     it is never written again. Later requests of people and the controller's status have columns of their own.
 
-    The columns from `node_pool` to `price_per_hour` describe one pod, with the tier as it was at launch, so that SQL can sum them. For a
-    cluster they describe one worker, and the `head_` columns its head; for other kinds the `head_` columns are 0 and "".
-
-    `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods are confirmed gone.
-    `settled_at` is set with the later of the end and the freeing of the slots (see `lifecycle.update`). `revision` grows with every write;
+    The columns from `node_pool` to `price_per_hour` describe one pod, so that SQL can sum them: of a cluster one worker, and the `head_`
+    columns its head; for other kinds those are 0 and "". `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`,
+    which is set only when the pods are confirmed gone; `settled_at` with the later of that and the end. `revision` grows with every write;
     a writer that read an older revision must read again.
     """
 
@@ -328,10 +326,8 @@ def _refuse_frozen(columns: Iterable[str]) -> None:
 
 
 class LifecycleEntry(models.Model):
-    """One entry of an execution's history, from us or from Kubernetes; it outlives the pod and its events.
-
-    An entry with source CHANGE records what a person did: resized a cluster or restarted its head.
-    """
+    """One entry of an execution's history, from us or from Kubernetes; it outlives the pod and its events. One with source CHANGE records
+    what a person did: resized a cluster or restarted its head."""
 
     class Source(models.TextChoices):
         STATE = "state", _("State")

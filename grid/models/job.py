@@ -13,10 +13,8 @@ from grid.models.tier import HardwareTier
 
 class Job(models.Model):
     """A job definition: a command with all that it runs with. Each time that it is asked for is a run, and each try of a run an execution.
-
     It has the id of its first execution, so that a launch that is sent twice creates both once. Editing it changes its later runs only. A
-    deleted job stays as a row, because its runs stay in the history.
-    """
+    deleted job stays as a row, because its runs stay in the history."""
 
     id = models.CharField(primary_key=True, max_length=16, editable=False)
     title = models.CharField(max_length=120, blank=True)
@@ -79,10 +77,8 @@ class RunSettings(models.Model):
 
 
 class JobRun(models.Model):
-    """A run of a job: what was asked for, which is never written again, and how it goes. Its attempts are executions.
-
-    It is open until it has an outcome. An open run has one unsettled attempt, or `message` says why it waits.
-    """
+    """A run of a job: what was asked for, which is never written again, and how it goes. Its attempts are executions. It is open until it
+    has an outcome; while it is open, it has one unsettled attempt, or `message` says why it waits."""
 
     class Outcome(models.TextChoices):
         SUCCEEDED = "succeeded", _("Succeeded")
@@ -156,11 +152,8 @@ class JobRun(models.Model):
 
 
 class Schedule(models.Model):
-    """The times at which a job is run. Every write holds the lock of its job.
-
-    `next_at` is moved on in the transaction that stores the run of that time, and the database takes one run for each due time, so a time
-    is never run twice. A time that has none, because it was skipped, missed or refused, is told in `history`.
-    """
+    """The times at which a job is run. Every write holds the lock of its job. `next_at` is moved on in the transaction that stores the run
+    of that time, so a time is never run twice. A time without a run, because it was skipped, missed or refused, is told in `history`."""
 
     class Overlap(models.TextChoices):
         SKIP = "skip", _("Skip it")

@@ -8,13 +8,9 @@ ALL_POOLS = "*"  # no label has this value
 
 
 class PoolSample(models.Model):
-    """A node pool in one minute, written by the web process that comes first (`grid.runtime.poolsamples`) and kept for a day. Nothing is
-    decided by it.
-
-    The time is a number of minutes, so that SQL groups by it alike on both databases. Executions count in the pool of their pods, a
-    cluster in its workers'. `pool` is "" for nodes without a pool, and `ALL_POOLS` for all of them together: a chart of the whole cluster
-    reads as few rows as one of a pool.
-    """
+    """A node pool in one minute, written by the web process that comes first and kept for a day. Nothing is decided by it. The time is a
+    number of minutes, so that SQL groups by it alike on both databases. Executions count in the pool of their pods, a cluster in its
+    workers'. `pool` is "" for nodes without a pool, and `ALL_POOLS` for all together, so that each chart reads as few rows."""
 
     pool = models.CharField(max_length=63, blank=True)
     minute = models.PositiveIntegerField(help_text="Since 1970, UTC.")

@@ -11,11 +11,9 @@ from grid.models.tier import HardwareTier
 class StartUp(models.Model):
     """The start of one execution, from its request to the moment at which it ran, or ended before. Written once, with that change of state.
 
-    Times are seconds, and the phases add up to `total`. A phase is null when it is not known, 0 when it was not needed; those that could
-    not be told apart are in `merged` together. `grid.diagnosis.startup` says where each begins and ends. For a cluster they are its head's,
-    and so are the tier and the pool.
-
-    Rows are kept when their execution is deleted, so the key is no constraint; nothing here says whose execution it was.
+    Times are seconds, and the phases (`grid.diagnosis.startup`) add up to `total`. One is null when it is not known, 0 when it was not
+    needed; those that could not be told apart are in `merged` together. For a cluster they are its head's, and so are the tier and the
+    pool. Rows are kept when their execution is deleted, so the key is no constraint; nothing here says whose execution it was.
     """
 
     execution = models.OneToOneField(
@@ -69,10 +67,8 @@ class StartUp(models.Model):
 
 
 class StartDay(models.Model):
-    """The starts of one day (UTC) that ran, in one group: those of a tier, an environment, a node pool, an image, or all.
-
-    Written in the transaction that writes the `StartUp`. Nothing here says whose executions they were.
-    """
+    """The starts of one day (UTC) that ran, in one group: those of a tier, an environment, a node pool, an image, or all. Written in the
+    transaction that writes the `StartUp`. Nothing here says whose executions they were."""
 
     class Grouping(models.TextChoices):
         """What the starts of a group have in common; of ALL `group` is ""."""

@@ -15,11 +15,9 @@ _ENDED = models.Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=m
 
 
 class UsageInterval(models.Model):
-    """The time for which one pod of an execution held a node, in whole seconds; `ended_at` and `seconds` are null while it does.
-
-    Requests and price are those of the tier at launch. A pod's uid is never used again, so writing an interval twice changes nothing. An
-    execution is deleted only after its intervals were added up into `DailyUsage`: until then they protect it.
-    """
+    """The time for which one pod of an execution held a node, in whole seconds; `ended_at` and `seconds` are null while it does. Requests
+    and price are those at launch. A pod's uid is never used again, so writing an interval twice changes nothing. It protects its execution
+    from being deleted until it was added up into `DailyUsage`."""
 
     execution = models.ForeignKey(Execution, on_delete=models.PROTECT, related_name="usage", db_index=False)
     pod_uid = models.CharField(max_length=64, unique=True)

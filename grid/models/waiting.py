@@ -13,12 +13,9 @@ from grid.models.tier import HardwareTier
 
 class QueueOrder(models.Model):
     """What an operator decided about one waiting execution; it goes when the execution leaves the queue. A cluster that waits with a
-    workspace or job has none of its own.
-
-    `rank` puts it in front of all that have none; a smaller rank is earlier. `back_at` puts it behind all that were requested by then.
-    `held_at` keeps it from starting until it is released. The wait is counted anew from `released_at`, so that nothing ends for having
-    been held.
-    """
+    workspace or job has none of its own. `rank` puts it in front of all that have none; a smaller rank is earlier. `back_at` puts it behind
+    all that were requested by then, `held_at` keeps it until it is released. The wait is counted anew from `released_at`: nothing ends for
+    having been held."""
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="queue_order")
     rank = models.IntegerField(null=True)

@@ -13,7 +13,7 @@ class Workspace(models.Model):
     """A launch request that is repeated when the workspace is resumed; tier and environment are references, so they apply as they are then.
 
     It has the id of its first execution, so that a launch that is sent twice creates both once. A deleted workspace stays as a row, because
-    its executions stay in the history. It can also be resumed when all its executions were deleted from the history.
+    its executions stay in the history; one whose executions were deleted can still be resumed.
     """
 
     id = models.CharField(primary_key=True, max_length=16, editable=False)

@@ -1,8 +1,5 @@
-"""Runs the executor from its folder, where nothing else of this project is: `python3 -I <folder>`.
-
-A folder that is run is no package, and its modules could not import each other. So it is imported as the package that it is, from the
-folder above. That comes last among the places of modules, and the folder itself is none, so that neither hides the standard library.
-"""
+"""Runs the executor from its folder, where nothing else of this project is: `python3 -I <folder>`. It is imported as the package that it
+is, from the folder above, which comes last among the places of modules, so that it does not hide the standard library."""
 
 import runpy
 import sys

@@ -86,8 +86,8 @@ def fill(entries: int) -> None:
 
 
 def timed(query: dict[str, str], before: str) -> tuple[float, float]:
-    from dashboard.audit.records import read_audit
     from dashboard.audit.viewmodel import AuditView
+    from dashboard.audit.views import read_audit
 
     view = AuditView.parse(query | {"before": before})
     return _median(lambda: read_audit(view))

@@ -4,7 +4,7 @@ The web process imports it with its URLs; the proxy and the controller have no p
 """
 
 from dashboard.alerts.page import alert_updates
-from dashboard.announcements.page import announcement_updates
+from dashboard.announcements.records import announcement_updates
 from dashboard.clusters.kind import CLUSTER
 from dashboard.executions.kinds import PAGE_PARTS, register
 from dashboard.executions.viewmodels import executions_view

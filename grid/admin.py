@@ -15,7 +15,7 @@ from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, User
-from grid.notifications.addresses import change_address
+from grid.notifications.channels import change_address
 
 Action = AuditEntry.Action
 _PASSWORD = "password"

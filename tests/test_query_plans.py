@@ -11,9 +11,9 @@ from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from dashboard.accounts.records import work_in
-from dashboard.audit.records import read_audit
+from dashboard.accounts.people import work_in
 from dashboard.audit.viewmodel import AuditView
+from dashboard.audit.views import read_audit
 from dashboard.executions.history import Position, ended_choices, ended_page, latest_ended
 from dashboard.executions.launch_facts import last_launches, running_by_tier, slots_of
 from dashboard.executions.records import read_record

@@ -1,6 +1,4 @@
-"""The forms of logging in, of one's own account, and of the admins' pages of people.
-
-Passwords wait in a queue to be checked; a locked-out user's password is not checked at all."""
+"""The forms of accounts. Passwords wait in a queue to be checked; a locked-out user's password is not checked at all."""
 
 from typing import Any
 
@@ -94,7 +92,6 @@ def _refuse_locked_out(request: HttpRequest, name: str) -> None:
 
 
 def _locked_error(request: HttpRequest | None) -> ValidationError | None:
-    """Return the error for a locked-out request; None when it is not locked out."""
     if (lock := lock_met_by(request)) is None:
         return None
     return ValidationError(lock_sentence(lock.scope, lock.until - timezone.now()), code="locked")

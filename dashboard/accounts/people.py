@@ -6,7 +6,7 @@ two admins cannot remove each other, and one is always left.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
@@ -19,13 +19,16 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from dashboard.accounts.viewmodel import PersonState, person_state
+from dashboard.accounts.viewmodel import PersonState, ProjectWork, person_state, work_sentences
 from dashboard.shell.access import GROUPS, Role, assign_role, role_of, viewers_of
 from grid.accounts.sessions import SessionUser
 from grid.audit.entries import write_entry
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.translation import gettext as _
-from grid.models import AuditEntry, Membership, Session, User
-from grid.notifications.addresses import call_off, change_address
+from grid.jobs.jobrows import waiting_runs
+from grid.models import AuditEntry, Execution, Membership, Project, Schedule, Session, State, User
+from grid.notifications.channels import call_off, change_address
+from grid.projects.departures import LIVES
 
 _INVITED = Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
 _IN_STATE = {
@@ -57,7 +60,6 @@ def roles_of(people: list[User]) -> dict[int, Role]:
 
 
 def project_names(people: list[User]) -> dict[int, list[str]]:
-    """Return the names of their projects by id, in one query."""
     names: dict[int, list[str]] = {}
     rows = Membership.objects.filter(user__in=people).order_by("project__name")
     for user_id, name in rows.values_list("user_id", "project__name"):
@@ -98,8 +100,7 @@ def set_active(id: int, is_active: bool, *, actor: User) -> User:
 
 
 def make_link(id: int, *, actor: User) -> tuple[User, str]:
-    """Return the account and the address under which its owner sets a password. For an invited person a new link ends the older ones;
-    raise Http404 for a deactivated account."""
+    """Return the account and the address under which its owner sets a password, once. Raise Http404 for a deactivated account."""
     with _locked(id, actor, allow_own=True) as user:
         if not user.is_active:
             raise Http404
@@ -123,8 +124,7 @@ def end_sessions(id: int, key: str, *, actor: User) -> int:
 
 @transaction.atomic
 def set_profile(user: User, *, name: str, email: str, now: datetime) -> Collection[str]:
-    """Store what the user changed of the own profile; return what an audit entry says was changed, `new_email` for an address that has to
-    be confirmed. The display name is the first name. Raise Rejected, and then store nothing."""
+    """Store what the user changed of the own profile; return the names of what was changed for the audit entry. Raise Rejected."""
     stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     changes = dict(change_address(stored, email, now=now))
     if (before := stored.get_full_name()) != name:
@@ -146,10 +146,9 @@ def set_password(user: User, token: str) -> bool:
         user.save(update_fields=["password"])
         call_off(user)  # whoever knew the old password may have asked for it
         Session.objects.filter(user=user).delete()
-        after = person_state(user)
-        changes = (
-            {"state": [before.value, after.value]} if after != before else {"password": [_("old"), _("set by link")]}
-        )
+        changes = {"password": [_("old"), _("set by link")]}
+        if (after := person_state(user)) != before:
+            changes = {"state": [before.value, after.value]}
         write_entry(user, user, changes)
     return True
 
@@ -181,3 +180,30 @@ def _has_role(role: Role) -> Q:
 
 def _in_any(names: list[str]) -> Exists:
     return Exists(User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name__in=names))
+
+
+def work_in(project: Project, user: User) -> ProjectWork:
+    """Return what ends when the person no longer contributes to the project, as `grid.projects.departures` and `scheduler` end it."""
+    active = Execution.objects.unsettled().filter(LIVES, owner=user, project=project)
+    states = list(active.order_by().values_list("state", flat=True))
+    queued = states.count(State.QUEUED)
+    schedules = Schedule.objects.filter(next_at__isnull=False, job__owner=user, job__project=project)
+    waiting = waiting_runs().filter(job__owner=user, job__project=project)
+    return ProjectWork(queued, len(states) - queued, schedules.count(), waiting.count())
+
+
+def losses(project: Project, contributing: Collection[User]) -> list[str]:
+    """Return sentences for each present contributor who is not among the given ones and has something in the project that ends."""
+    present = User.objects.filter(memberships__project=project, memberships__role__in=Membership.CONTRIBUTING)
+    leaving = present.exclude(pk__in=[user.pk for user in contributing])
+    return [
+        f"{user.get_username()}: {sentence}"
+        for user in leaving.order_by("username")
+        if (work := work_in(project, user))
+        for sentence in work_sentences(work, grace())
+    ]
+
+
+def grace() -> timedelta:
+    """Return for how long executions of a person without access continue."""
+    return timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))

@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.accounts.views import account, people
 from dashboard.shell.routes import path
 

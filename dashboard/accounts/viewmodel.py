@@ -58,7 +58,6 @@ def person_state(user: User) -> PersonState:
 
 
 def person_row(user: User, role: str, projects: Sequence[str]) -> PersonRow:
-    """Return the row, with the first of the projects and how many more there are."""
     state = person_state(user)
     shown = listed_up_to(_NAMED, projects) if projects else ""
     return PersonRow(user, ROLE_TITLES[role], shown, STATE_TITLES[state], STATE_TONES[state])
@@ -154,16 +153,13 @@ def member_sentences(
     elif not sees_all:
         sentences.append(_("{name} no longer sees the project, its executions or their logs.", name=name))
     if before in (OWNER, CONTRIBUTOR):
-        sentences.append(
-            _("{name} can no longer launch in the project, open its programs or use its files.", name=name)
-        )
-        sentences += work_sentences(work, grace)
-        sentences.append(_("Their workspaces, jobs and files in the project are kept."))
+        lost = _("{name} can no longer launch in the project, open its programs or use its files.", name=name)
+        kept = _("Their workspaces, jobs and files in the project are kept.")
+        sentences += [lost, *work_sentences(work, grace), kept]
     return sentences
 
 
 def work_sentences(work: ProjectWork, grace: timedelta) -> list[str]:
-    """Return what ends when a person no longer contributes to a project."""
     running = ngettext(
         "{count:,} active execution of theirs is stopped after {grace}, unless you undo this before then.",
         "{count:,} active executions of theirs are stopped after {grace}, unless you undo this before then.",
@@ -186,9 +182,8 @@ def work_sentences(work: ProjectWork, grace: timedelta) -> list[str]:
         (work.waiting, waiting),
         (work.schedules, schedules),
     )
-    return [sentence for count, sentence in counted if count] or [
-        _("They have no active executions or schedules in the project.")
-    ]
+    none = _("They have no active executions or schedules in the project.")
+    return [sentence for count, sentence in counted if count] or [none]
 
 
 def role_sentences(before: Collection[str], after: Collection[str]) -> list[str]:

@@ -5,12 +5,11 @@ from typing import Any
 from django.urls import URLPattern
 
 from dashboard.administration import views
-from dashboard.administration.views import EditedKind
 from dashboard.shell.routes import path
 
 
 def catalogue(
-    catalogue: EditedKind,
+    catalogue: views.EditedKind,
     listing: Any = views.catalogue_list,
     editing: Any = views.catalogue_edit,
     archiving: Any = views.catalogue_archive,

@@ -27,8 +27,6 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLine:
-    """A stored entry with its changes in words."""
-
     entry: AuditEntry
     changes: tuple[FieldChange, ...]
     can_be_taken_back: bool
@@ -59,24 +57,24 @@ def history_line(entry: AuditEntry, labels: Mapping[str, str], *, is_reversible:
 
 def amount(value: int, unit: str) -> str:
     """Return for example "25 slots"; seconds are also given in larger units: "5400 seconds (1 h 30 min)"."""
-    return _with_span(f"{value} {unit}", value, unit)
+    return f"{value} {unit}{_span(value, unit)}"
 
 
 def number(value: int, unit: str) -> str:
     """Return the same without the unit: "25", "5400 (1 h 30 min)"."""
-    return _with_span(str(value), value, unit)
+    return f"{value}{_span(value, unit)}"
 
 
-def _with_span(text: str, value: int, unit: str) -> str:
-    """Add to a number of seconds the same in larger units, unless seconds would be left over."""
+def _span(value: int, unit: str) -> str:
+    """Return a number of seconds in larger units, unless seconds would be left over."""
     if unit != "seconds" or value < 60 or value % 60:
-        return text
+        return ""
     parts = []
     for size, larger_unit in _SPANS:
         if value >= size:
             parts.append(f"{value // size} {larger_unit}")
             value %= size
-    return f"{text} ({' '.join(parts)})"
+    return f" ({' '.join(parts)})"
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
@@ -93,7 +91,6 @@ def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
 
 
 def _lines(value: Any) -> list[str] | None:
-    """Return the entries of a list or mapping as texts; None for any other value."""
     if isinstance(value, dict):
         return [f"{name}={text}" for name, text in sorted(value.items())]
     if isinstance(value, list):

@@ -25,7 +25,7 @@ from dashboard.shell.viewmodels.listing import Confirmation
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes
-from grid.models import AuditEntry, Execution, HardwareTier, KnowledgeEntry, User
+from grid.models import AuditEntry, Execution, HardwareTier, KnowledgeEntry
 from grid.models.execution import ACTIVE_STATES
 
 Pools = Mapping[str, PoolShapes]
@@ -33,8 +33,7 @@ Pools = Mapping[str, PoolShapes]
 
 @dataclass(frozen=True, slots=True)
 class EditedKind:
-    """One kind of object that admins edit; `name` is the URL name of its list, `singular` begins its other URL names. The room of a kind
-    overrides the methods with what it adds to the views."""
+    """One kind of object that admins edit; `name` and `singular` begin its URL names. Its room overrides the methods with what it adds."""
 
     name: str
     singular: str
@@ -62,11 +61,9 @@ class EditedKind:
         return None
 
     def words(self, instance: Any) -> object:
-        """Return what stands beside the object in its table."""
         return None
 
     def list_context(self, instances: Sequence[Any], pools: Pools | None) -> dict[str, Any]:
-        """Return more of the template context of the list."""
         return {}
 
     def edit_context(self, form: Any, instance: Any, pools: Pools | None) -> dict[str, Any]:
@@ -124,8 +121,7 @@ async def catalogue_edit(request: HttpRequest, catalogue: EditedKind, id: str = 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponse:
-    """Archive the object, after a question that says who uses it, or restore an archived one. Objects that executions refer to are
-    never deleted."""
+    """Archive the object, after a question that says who uses it, or restore it; what executions refer to is never deleted."""
     if request.method != "POST":
         asked: Any = get_object_or_404(catalogue.model, pk=id, is_archived=False)
         context = {
@@ -227,8 +223,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
 
 @transaction.atomic
 def _save(form: CatalogueForm, actor: Any, *, version: str) -> models.Model | None:
-    """Save the form and an audit entry, and return the object. Write nothing and return None when the stored object is no longer the
-    `version` shown, or when another request created the same id first."""
+    """Save the form and an audit entry; None, and nothing, if the stored object is not the `version` shown or the id was just taken."""
     is_new, before = form.instance._state.adding, None
     stored = type(form.instance)._default_manager.select_for_update(no_key=True).filter(pk=form.instance.pk).first()
     if is_new != (stored is None) or (stored is not None and _version(stored) != version):
@@ -238,7 +233,11 @@ def _save(form: CatalogueForm, actor: Any, *, version: str) -> models.Model | No
     try:
         with transaction.atomic():
             if getattr(form.instance, "is_default", False):
-                _unmark_other_default(form.instance, actor)
+                for other in HardwareTier.objects.filter(is_default=True).exclude(pk=form.instance.pk):
+                    was = audit.snapshot(other)
+                    other.is_default = False
+                    other.save()
+                    audit.record(actor=actor, instance=other, action=AuditEntry.Action.CHANGED, before=was)
             instance: models.Model = form.save()
     except IntegrityError:
         if is_new and type(form.instance)._default_manager.filter(pk=form.instance.pk).exists():
@@ -247,14 +246,6 @@ def _save(form: CatalogueForm, actor: Any, *, version: str) -> models.Model | No
     action = AuditEntry.Action.CREATED if is_new else AuditEntry.Action.CHANGED
     audit.record(actor=actor, instance=instance, action=action, before=before)
     return instance
-
-
-def _unmark_other_default(tier: models.Model, actor: User) -> None:
-    for other in HardwareTier.objects.filter(is_default=True).exclude(pk=tier.pk):
-        before = audit.snapshot(other)
-        other.is_default = False
-        other.save()
-        audit.record(actor=actor, instance=other, action=AuditEntry.Action.CHANGED, before=before)
 
 
 def _apply_old_values(catalogue: EditedKind, instance: models.Model, entry: AuditEntry) -> None:

@@ -2,11 +2,10 @@
 
 from django import template
 from django.db import DatabaseError
-from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.alerts.records import critical_alerts
+from dashboard.alerts.page import critical_alerts
 from dashboard.alerts.viewmodel import critical_fragment
 from dashboard.shell.access import PERMISSIONS, Permission
 from dashboard.shell.fragments import render_fragment
@@ -16,7 +15,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def alert_lines(context: Context) -> SafeString:
+def alert_lines(context: template.Context) -> SafeString:
     """Return what fires and is critical, for those who operate; nothing when the database does not answer."""
     if Permission.OPERATE not in PERMISSIONS[role_in(context)]:
         return mark_safe("")

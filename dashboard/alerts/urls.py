@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.alerts import views
 from dashboard.shell.routes import path
 

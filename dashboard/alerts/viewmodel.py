@@ -180,30 +180,14 @@ class EndedView:
     is_unknown_page: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CriticalView:
-    """The critical alerts that fire and that nobody has silenced; `more` are not shown."""
-
-    lines: tuple[AlertLine, ...] = ()
-    more: int = 0
-
-
 def silence_line(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> SilenceLine:
     labels = ", ".join(f"{name}={value}" for name, value in sorted(silence.matchers.items()) if name != "alertname")
-    return SilenceLine(
-        id=silence.pk,
-        name=silence.name,
-        labels=labels,
-        reason=silence.reason,
-        author=silence.author_name,
-        until_at=silence.until_at,
-        state=_state(silence, now, has_alertmanager=has_alertmanager),
-        is_in_force=silence.until_at > now,
-    )
+    about = (silence.pk, silence.name, labels, silence.reason, silence.author_name, silence.until_at)
+    state = _state(silence, now, has_alertmanager=has_alertmanager)
+    return SilenceLine(*about, state, is_in_force=silence.until_at > now)
 
 
 def _state(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> str:
-    """Return where a silence holds, as a sentence."""
     problem = silence.alertmanager_problem
     values = {"ended_by_name": silence.ended_by_name, "problem": problem}
     if silence.until_at <= now:
@@ -218,15 +202,7 @@ def _state(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> s
     return _("Here; Alertmanager is asked within seconds, while a controller runs.")
 
 
-def alert_fragments(firing: FiringView, silences: SilencesView, ended: EndedView) -> list[Fragment]:
-    return [
-        Fragment("alert-silences", "alerts/fragments/alert_silences.html", silences),
-        Fragment("alerts-firing", "alerts/fragments/alerts_firing.html", firing),
-        Fragment("alerts-ended", "alerts/fragments/alerts_ended.html", ended),
-    ]
-
-
 def critical_fragment(lines: Sequence[AlertLine]) -> Fragment:
     """Return the line of all pages: the alerts that began last, and how many more there are."""
-    shown = CriticalView(tuple(lines[:SHOWN_LINES]), max(0, len(lines) - SHOWN_LINES))
+    shown = FiringView(tuple(lines[:SHOWN_LINES]), max(0, len(lines) - SHOWN_LINES))
     return Fragment("alert-lines", "alerts/fragments/alert_lines.html", shown)

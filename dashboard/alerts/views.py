@@ -57,7 +57,6 @@ def alerts_received(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 async def alerts(request: HttpRequest) -> HttpResponse:
-    """Show what fires now, and what has ended, the latest first."""
     return await live_page(request, ALERTS, "alerts/alerts.html", context={"is_off": not settings.ALERTS_TOKEN})
 
 
@@ -78,7 +77,6 @@ def runbook(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def alert_silence(request: HttpRequest, id: int) -> HttpResponse:
-    """Ask for how long and why, and silence the alert."""
     actor = _refuse_others(request)
     alert, now, problem = get_object_or_404(Alert, pk=id), timezone.now(), ""
     typed = request.POST.get("minutes", "60")
@@ -109,7 +107,6 @@ def alert_silence(request: HttpRequest, id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def silence_end(request: HttpRequest, id: int) -> HttpResponse:
-    """End a silence now, after a question that works without a script."""
     actor = _refuse_others(request)
     row = get_object_or_404(AlertSilence, pk=id)
     if request.method == "POST":
@@ -130,7 +127,6 @@ def silence_end(request: HttpRequest, id: int) -> HttpResponse:
 
 
 def _refuse_others(request: HttpRequest) -> User:
-    """Return who asks. Raise PermissionDenied for anybody but operators and admins."""
     if not isinstance(request.user, User) or not may_operate(request.user):
         raise PermissionDenied(_("Only operators and admins silence alerts."))
     return request.user

@@ -1,7 +1,6 @@
 """Announcements on pages: the banner of every page, and the list in which operators write, edit and end them.
 
-It owns reading them for all open pages of a process together, because they begin and end by the clock. Others import `page` and
-`records`.
+It owns reading them for all open pages of a process together, because they begin and end by the clock. Others import `records`.
 """
 
-PUBLIC = ("forms", "page", "records", "urls")
+PUBLIC = ("forms", "records", "urls")

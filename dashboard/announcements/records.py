@@ -1,14 +1,26 @@
-"""Reads announcements for pages, and writes what people decide about them; synchronously."""
+"""Reads announcements for pages, and writes what people decide about them.
 
+Those of open pages are read for all pages of a process together, twice a minute, because they begin and end by the clock.
+"""
+
+import asyncio
+import random
 from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
+from dashboard.announcements.viewmodel import banners_fragment
+from dashboard.shell.access import Viewer
+from dashboard.shell.pages.shared_value import Board
+from dashboard.shell.viewmodels.live import PageUpdate
 from grid.announcements.maintenance import announced, coming_sentence, next_one
 from grid.audit import entries as audit
 from grid.models import Announcement, AnnouncementReader, AuditEntry, User
+from grid.runtime import Runtime
 
 
 def shown_announcements(now: datetime) -> list[tuple[Announcement, set[int]]]:
@@ -37,9 +49,8 @@ def coming_maintenance(now: datetime) -> str:
 def hide(announcement_id: str, user_id: int, now: datetime) -> None:
     """Hide an announcement from one person for its life; nothing for one that does not exist."""
     if Announcement.objects.filter(pk=announcement_id).exists():
-        AnnouncementReader.objects.update_or_create(
-            announcement_id=announcement_id, user_id=user_id, defaults={"hidden_at": now}
-        )
+        who: dict[str, Any] = {"announcement_id": announcement_id, "user_id": user_id}
+        AnnouncementReader.objects.update_or_create(**who, defaults={"hidden_at": now})
 
 
 @transaction.atomic
@@ -50,10 +61,8 @@ def save(instance: Announcement, actor: User) -> bool:
     if stored is None:
         instance.author_name = actor.get_username()
     instance.save()
-    if stored is not None and (stored.no_launches_from, stored.until_at) != (
-        instance.no_launches_from,
-        instance.until_at,
-    ):
+    before_and_now = [(row.no_launches_from, row.until_at) for row in (stored or instance, instance)]
+    if before_and_now[0] != before_and_now[1]:
         instance.readers.update(told_at=None)  # what owners were told of these times no longer holds
     action = AuditEntry.Action.CREATED if stored is None else AuditEntry.Action.CHANGED
     return _recorded(instance, actor, action, before)
@@ -81,3 +90,22 @@ def _recorded(instance: Announcement, actor: User, action: AuditEntry.Action, be
 
 def _shown(value: Any) -> Any:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value
+
+
+LOOK_SECONDS = 30.0
+KEPT_SECONDS = 15.0  # what one page has read serves all others meanwhile
+SPREAD_SECONDS = 5.0
+
+_board = Board[Sequence[tuple[Announcement, set[int]]]]("announcements", shown_announcements, ())
+
+
+async def announcement_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequence[PageUpdate]]:
+    """Yield the announcements of a person's page whenever they change, and at the first look, as nobody knows what the browser shows."""
+    shown = None
+    while True:
+        await asyncio.sleep(LOOK_SECONDS + random.random() * SPREAD_SECONDS)
+        announcements = await _board.value(KEPT_SECONDS)
+        fragment = banners_fragment((row for row, hidden in announcements if viewer.id not in hidden), timezone.now())
+        if fragment != shown:
+            shown = fragment
+            yield [PageUpdate("replace", fragment.id, (fragment,))]

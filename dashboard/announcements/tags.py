@@ -4,7 +4,6 @@ from typing import Any
 
 from django import template
 from django.db import DatabaseError
-from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
@@ -16,7 +15,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def announcements(context: Context) -> SafeString:
+def announcements(context: template.Context) -> SafeString:
     """Return what everybody is told now and the page's user has not hidden; nothing when the database does not answer."""
     request: Any = context["request"]
     now = timezone.now()

@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.announcements import views as announcements
 from dashboard.shell.routes import path
 

@@ -31,8 +31,6 @@ _WORDS: Mapping[AnnouncementStage, tuple[str, Literal["ok", "wait", "neutral"]]]
 
 
 class Banner(ViewModel, frozen=True, gc=False):
-    """One announcement as everybody reads it."""
-
     id: str
     text: str
     severity: str
@@ -55,17 +53,13 @@ def banners_fragment(announcements: Iterable[Announcement], now: datetime) -> Fr
 
 def _sentences(announcement: Announcement) -> Iterator[str]:
     if announcement.no_launches_from is not None:
-        yield _(
-            "No new launches from {no_launches_from}.", no_launches_from=moment_words(announcement.no_launches_from)
-        )
+        yield _("No new launches from {begin}.", begin=moment_words(announcement.no_launches_from))
     if announcement.until_at is not None:
         yield _("Until {until_at}.", until_at=moment_words(announcement.until_at))
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementRow:
-    """An announcement in the operators' list."""
-
     announcement: Announcement
     word: str
     tone: Literal["ok", "wait", "neutral"]
@@ -88,12 +82,9 @@ def _stage(announcement: Announcement, now: datetime) -> AnnouncementStage:
 def _row(announcement: Announcement, now: datetime) -> AnnouncementRow:
     stage, closes = _stage(announcement, now), announcement.no_launches_from
     begin = moment_words(announcement.from_at)
-    times = (
-        _("{begin} until {end}", begin=begin, end=moment_words(announcement.until_at))
-        if announcement.until_at
-        else _("{begin} until somebody ends it", begin=begin)
-    )
-    no_launches = _("No new launches from {no_launches_from}", no_launches_from=moment_words(closes)) if closes else ""
-    return AnnouncementRow(
-        announcement, *_WORDS[stage], times, no_launches, may_change=stage is not AnnouncementStage.ENDED
-    )
+    times = _("{begin} until somebody ends it", begin=begin)
+    if announcement.until_at:
+        times = _("{begin} until {end}", begin=begin, end=moment_words(announcement.until_at))
+    no_launches = _("No new launches from {begin}", begin=moment_words(closes)) if closes else ""
+    may_change = stage is not AnnouncementStage.ENDED
+    return AnnouncementRow(announcement, *_WORDS[stage], times, no_launches, may_change)

@@ -24,19 +24,15 @@ _MOST_LISTED = 100
 
 @require_safe
 def announcements(request: HttpRequest) -> HttpResponse:
-    """List the latest announcements, with what was done to them."""
     _refuse_others(request)
     labels = {name: str(field.label) for name, field in AnnouncementForm.base_fields.items()}
-    context = {
-        "rows": announcement_rows(Announcement.objects.all()[:_MOST_LISTED], timezone.now()),
-        "history": latest_changes(labels, object_type="announcement"),
-    }
+    rows = announcement_rows(Announcement.objects.all()[:_MOST_LISTED], timezone.now())
+    context = {"rows": rows, "history": latest_changes(labels, object_type="announcement")}
     return render(request, "announcements/announcements.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
-    """Write an announcement, or edit one that has not ended."""
     actor = _refuse_others(request)
     row = get_object_or_404(Announcement, pk=id) if id else None
     if row is not None and row.until_at is not None and row.until_at <= timezone.now():
@@ -53,7 +49,6 @@ def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def announcement_end(request: HttpRequest, id: str) -> HttpResponse:
-    """End an announcement now, after a question that works without a script."""
     actor = _refuse_others(request)
     if request.method == "POST":
         if records.end(id, actor, timezone.now()):
@@ -81,7 +76,6 @@ def announcement_hide(request: HttpRequest) -> HttpResponse:
 
 
 def _refuse_others(request: HttpRequest) -> User:
-    """Return who asks. Raise PermissionDenied for anybody but operators and admins."""
     if not isinstance(request.user, User) or not may_operate(request.user):
         raise PermissionDenied(_("Only operators and admins write announcements."))
     return request.user

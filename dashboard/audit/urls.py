@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.audit import views as audit_log
 from dashboard.shell.routes import path
 

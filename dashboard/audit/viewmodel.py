@@ -106,10 +106,6 @@ class AuditView:
         return datetime.combine(self.until + timedelta(days=1), time(), UTC)
 
     @property
-    def is_filtered(self) -> bool:
-        return self.query != ""
-
-    @property
     def query(self) -> str:
         """The conditions as a query string, without the page."""
         return self._query()
@@ -120,7 +116,6 @@ class AuditView:
         return f"?{given}" if given else ""
 
     def page_at(self, position: str) -> str:
-        """Return the query string of the page that begins after a position."""
         return f"{self.query or '?'}{'&' if self.query else ''}{urlencode({'before': position})}"
 
     def chips(self, actions: Mapping[str, str]) -> list[FilterChip]:
@@ -156,15 +151,10 @@ def sealing_sentence(unsealed: int, most: int) -> str:
     """Say how many entries are not sealed; above `most` they were not counted further."""
     if not unsealed:
         return _("All entries are sealed.")
-    if unsealed > most:
-        return _(
-            "More than {most:,} entries are not sealed yet: the controller seals new ones every ten seconds.", most=most
-        )
-    return ngettext(
-        "{count:,} entry is not sealed yet: the controller seals new ones every ten seconds.",
-        "{count:,} entries are not sealed yet: the controller seals new ones every ten seconds.",
-        unsealed,
-    )
+    counted = _("More than {most:,} entries are not sealed yet", most=most)
+    if unsealed <= most:
+        counted = ngettext("{count:,} entry is not sealed yet", "{count:,} entries are not sealed yet", unsealed)
+    return _("{counted}: the controller seals new ones every ten seconds.", counted=counted)
 
 
 def audit_rows(
@@ -201,11 +191,9 @@ def _names_only(label: str, old: Any, new: Any) -> FieldChange:
     """Return which environment variables came, went or got another value, without any value."""
     before, after = (dict(value) if isinstance(value, dict) else {} for value in (old, new))
     changed = [name for name in sorted(before) if name in after and after[name] != before[name]]
-    removed = [name for name in sorted(before) if name not in after]
-    removed += [_("{name} (old value)", name=name) for name in changed]
-    added = [name for name in sorted(after) if name not in before]
-    added += [_("{name} (new value)", name=name) for name in changed]
-    return FieldChange(label, removed=tuple(removed), added=tuple(added))
+    removed = (*sorted(before.keys() - after), *(_("{name} (old value)", name=name) for name in changed))
+    added = (*sorted(after.keys() - before), *(_("{name} (new value)", name=name) for name in changed))
+    return FieldChange(label, removed=removed, added=added)
 
 
 def _change_text(change: FieldChange) -> str:

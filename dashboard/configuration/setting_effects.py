@@ -21,8 +21,6 @@ from grid.models.environment import Framework, Kind
 from grid.projects.departures import LIVES
 
 MOST_NAMED = 5
-
-
 MOST_COUNTED = 10_000  # expired rows: counting a history of millions would take long, and nobody needs the number
 
 
@@ -38,7 +36,6 @@ Effect = Callable[[SettingChange, datetime], Consequence]
 
 
 def effects(changes: Sequence[SettingChange], *, now: datetime) -> dict[str, Consequence]:
-    """Return what each change does, by key."""
     return {change.setting.key: _effect(change, now) for change in changes}
 
 
@@ -106,7 +103,6 @@ def _workers(change: SettingChange, now: datetime) -> Consequence:
 
 
 def _with_own_value(general: Setting) -> set[str]:
-    """Return the frameworks for which a setting of all of them does not hold."""
     stored = (REGISTRY[key] for key in centralconfig.overrides())
     return {own.topic.framework for own in stored if own.general == general.key and own.topic.framework}
 
@@ -152,34 +148,16 @@ _COUNTED: Mapping[Setting, Effect] = {
 def time_limit(
     begun: Iterable[tuple[str, datetime]], *, seconds: int, before: int, now: datetime, of_sessions: bool = False
 ) -> Consequence:
-    """Return what a limit of `seconds`, `before` until now, does to those that it holds for, executions or sessions: who they belong to,
-    and when they began."""
+    """Return what another limit does to those that it holds for, executions or sessions: who they belong to, and when they began."""
     if seconds >= before:
-        return Consequence(
-            _("No session ends now; those under the limit get the longer time.")
-            if of_sessions
-            else _("No execution ends now; those under the limit get the longer time.")
-        )
+        none = _("No session ends now{longer}") if of_sessions else _("No execution ends now{longer}")
+        return Consequence(none.format(longer=_("; those under the limit get the longer time.")))
     owners = Counter(owner for owner, at in begun if now - at > timedelta(seconds=seconds))
     if not owners:
         return Consequence(_("No session would end now.") if of_sessions else _("No execution would end now."))
-    total, names = owners.total(), _by_person(owners)
-    text = (
-        ngettext(
-            "{count:,} session would end now: {owners}.",
-            "{count:,} sessions would end now: {owners}.",
-            total,
-            owners=names,
-        )
-        if of_sessions
-        else ngettext(
-            "{count:,} execution would end now: {owners}.",
-            "{count:,} executions would end now: {owners}.",
-            total,
-            owners=names,
-        )
-    )
-    return Consequence(text, is_loss=True)
+    total = owners.total()
+    ended = plural(total, "session", "sessions") if of_sessions else plural(total, "execution", "executions")
+    return Consequence(_("{ended} would end now: {owners}.", ended=ended, owners=_by_person(owners)), is_loss=True)
 
 
 def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: int, before: int) -> Consequence:
@@ -223,33 +201,18 @@ def queue_limit(waiting: int, *, limit: int) -> Consequence:
 
 
 def login_locks(before: Collection[str], after: Collection[str]) -> Consequence:
-    """Return which locks of logins begin and end, each in words."""
     begin, end = [lock for lock in after if lock not in before], [lock for lock in before if lock not in after]
-    parts = []
-    if begin:
-        parts.append(
-            ngettext(
-                "{count:,} login would be locked now: {names}.",
-                "{count:,} logins would be locked now: {names}.",
-                len(begin),
-                names=listed_up_to(MOST_NAMED, begin),
-            )
-        )
-    if end:
-        parts.append(
-            ngettext(
-                "{count:,} login would be unlocked now: {names}.",
-                "{count:,} logins would be unlocked now: {names}.",
-                len(end),
-                names=listed_up_to(MOST_NAMED, end),
-            )
-        )
+    changed = (begin, _("{logins} would be locked now: {names}.")), (end, _("{logins} would be unlocked now: {names}."))
+    parts = [
+        sentence.format(logins=plural(len(locks), "login", "logins"), names=listed_up_to(MOST_NAMED, locks))
+        for locks, sentence in changed
+        if locks
+    ]
     return Consequence(" ".join(parts) or _("No login is locked or unlocked now."), is_loss=bool(begin))
 
 
 def retention(expired: int, *, days: int, before: int, counted: Callable[[int], str], at_most: int) -> Consequence:
-    """Return what keeping rows for `days` deletes; 0 is for ever. `expired` rows are older, counted up to one more than `at_most`;
-    `counted` says a number of them."""
+    """Return what keeping rows for `days` deletes (0: for ever); `expired` are older, counted up to one more than `at_most`."""
     if not days or 0 < before <= days:
         return Consequence(_("Nothing is deleted now. Earlier deletions are not undone."))
     if not expired:

@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.configuration import views as configuration
 from dashboard.shell.routes import path
 

@@ -37,8 +37,7 @@ class SettingFilter:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting. `value` is the field's text; "" when another one applies in its place, and `placeholder` is then what applies. A switch
-    offers it as a choice, in words (`fallback`), if `has_fallback`."""
+    """One setting. `value` is the field's text, `placeholder` what applies while it is empty; a switch offers that as `fallback`."""
 
     setting: Setting
     meaning: str
@@ -57,8 +56,7 @@ class SettingRow:
 
 @dataclass(frozen=True, slots=True)
 class SettingSection:
-    """A section of the page; `changed` of its settings are set. A collapsible one (`is_closed`) starts open when one is set, wrong or
-    searched for; `note` sums it up."""
+    """`changed` settings of it are set. A collapsible one starts open when a setting is set, wrong or searched for; `note` sums it up."""
 
     anchor: str
     title: str
@@ -113,7 +111,6 @@ def setting_sections(
 
 
 def review_lines(changes: Iterable[SettingChange], effects: Mapping[str, Consequence]) -> list[ReviewLine]:
-    """Return the changes in words; `effects` are by key."""
     return [
         ReviewLine(
             change=change,
@@ -128,7 +125,6 @@ def review_lines(changes: Iterable[SettingChange], effects: Mapping[str, Consequ
 
 
 def saved_sentence(changes: Iterable[SettingChange]) -> str:
-    """Return what saving these changes did."""
     lines = list(changes)
     if len(lines) > 1:
         return _("{settings} changed; they are in force already.", settings=plural(len(lines), "setting", "settings"))
@@ -143,14 +139,9 @@ def saved_sentence(changes: Iterable[SettingChange]) -> str:
 
 def overtaken_sentence(setting: Setting, value: int, who: str, at: datetime | None) -> str:
     """Return who changed a setting to `value` since an admin opened the page, and when; `who` is "" when nobody knows."""
-    named = {"who": who or _("Somebody"), "value": in_force(setting, value)}
-    if at is None:
-        return _("{who} changed this to {value}. Review again to save your value instead.", **named)
-    return _(
-        "{who} changed this to {value} on {at:%Y-%m-%d at %H:%M:%S} UTC. Review again to save your value instead.",
-        at=at,
-        **named,
-    )
+    when = _(" on {at:%Y-%m-%d at %H:%M:%S} UTC", at=at) if at is not None else ""
+    sentence = _("{who} changed this to {value}{when}. Review again to save your value instead.")
+    return sentence.format(who=who or _("Somebody"), value=in_force(setting, value), when=when)
 
 
 def _section(topic: SettingTopic, rows: tuple[SettingRow, ...], shown: SettingFilter) -> SettingSection:
@@ -159,11 +150,9 @@ def _section(topic: SettingTopic, rows: tuple[SettingRow, ...], shown: SettingFi
     section = SettingSection(f"settings-{topic.name}", title, title.partition(",")[0], rows, changed, is_shown)
     if not topic.framework:
         return section
-    note = (
-        _("{changed} of {rows} differ from all frameworks.", changed=changed, rows=len(rows))
-        if changed
-        else _("No value differs from those for all frameworks.")
-    )
+    note = _("No value differs from those for all frameworks.")
+    if changed:
+        note = _("{changed} of {rows} differ from all frameworks.", changed=changed, rows=len(rows))
     is_open = any(row.is_changed or row.errors for row in rows) or bool(shown.words)
     return replace(section, is_closed=True, is_open=is_open, note=note)
 
@@ -175,6 +164,7 @@ def _row(
     own = own_text(setting, {setting.key: record.value} if record else {})
     text, errors = typed.texts.get(setting.key, own), typed.errors.get(setting.key, ())
     meaning = "" if setting.general else setting.meaning  # shown at the setting for all
+    back = _("Use the value for all frameworks") if setting.topic.framework else _("Use the value for all levels")
     is_typed = text != own
     is_changed = is_typed or record is not None
     is_found = shown.finds(f"{setting.topic.title} {setting.title} {meaning} {setting.key}")
@@ -186,7 +176,7 @@ def _row(
         fallback=_fallback(setting, values),
         has_fallback=bool(setting.general or record or not text),
         help=_help(setting, values),
-        back=_back(setting),
+        back=back if setting.general else _("Back to the default"),
         errors=tuple(_("{error} In force is {value}.", error=error, value=in_force(setting, now)) for error in errors),
         is_typed=is_typed,
         is_changed=is_changed,
@@ -206,27 +196,15 @@ def _as_what(setting: Setting) -> str:
     return _("as for all frameworks") if setting.topic.framework else _("as for all levels")
 
 
-def _back(setting: Setting) -> str:
-    if not setting.general:
-        return _("Back to the default")
-    return _("Use the value for all frameworks") if setting.topic.framework else _("Use the value for all levels")
-
-
 def _inherited(setting: Setting, values: Mapping[str, int]) -> str:
-    """Return what applies while the setting is not set."""
     return _short(setting, values[setting.general] if setting.general else setting.default)
 
 
 def _help(setting: Setting, values: Mapping[str, int]) -> str:
-    bounds = (
-        _("On or off")
-        if setting.is_switch
-        else _(
-            "{minimum} to {maximum}",
-            minimum=setting.range.minimum,
-            maximum=number(setting.range.maximum, setting.range.unit),
-        )
-    )
+    bounds, range = _("On or off"), setting.range
+    if not setting.is_switch:
+        maximum = number(range.maximum, range.unit)
+        bounds = _("{minimum} to {maximum}", minimum=range.minimum, maximum=maximum)
     if setting.general:
         return _("{bounds}; not set, it is {value}.", bounds=bounds, value=_fallback(setting, values))
     return _("{bounds}; the default is {value}.", bounds=bounds, value=_short(setting, setting.default))

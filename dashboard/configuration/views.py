@@ -60,12 +60,8 @@ def configuration(request: HttpRequest) -> HttpResponse:
         if request.POST.get("do") == "save":
             centralconfig.apply(changes, actor=user_of(request))
     except ChangedMeanwhile as error:
-        return _page(
-            request,
-            replace(submitted, base=centralconfig.overrides()),
-            _overtaken(error.keys),
-            status=HTTPStatus.CONFLICT,
-        )
+        now = replace(submitted, base=centralconfig.overrides())
+        return _page(request, now, _overtaken(error.keys), status=HTTPStatus.CONFLICT)
     except Rejected as error:
         errors = {problem.path: (problem.message,) for problem in error.problems}
         return _page(request, submitted, errors, status=HTTPStatus.BAD_REQUEST)
@@ -101,9 +97,7 @@ def _submitted(posted: QueryDict) -> SubmittedSettings:
 
 
 def _overtaken(keys: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return for each of these settings a sentence that says who changed it last, and when."""
-    values = centralconfig.all_values()
-    sentences: dict[str, tuple[str, ...]] = {}
+    values, sentences = centralconfig.all_values(), dict[str, tuple[str, ...]]()
     for key in keys:
         entry = AuditEntry.objects.filter(object_type="setting", object_id=key).first()
         who, at = (entry.actor_name, entry.at) if entry else ("", None)
@@ -125,6 +119,7 @@ def _page(
     shown = viewmodel.SettingFilter(request.GET.get("q", "")[:_LONGEST_TEXT], "changed" in request.GET)
     typed = viewmodel.Typed(submitted.texts, errors)
     sections = viewmodel.setting_sections(REGISTRY.values(), centralconfig.values_with(stored), records, typed, shown)
+    direct = ((key, text, errors.get(key)) for key, text in submitted.texts.items())
     context = {
         "sections": sections,
         "filter": shown,
@@ -132,9 +127,7 @@ def _page(
         "wrong": [row for section in sections for row in section.rows if row.errors],
         "is_overtaken": status == HTTPStatus.CONFLICT,
         "base": msgspec.json.encode({**untouched, **submitted.typed_over()}).decode(),
-        "direct": next(
-            ((key, text, errors.get(key)) for key, text in submitted.texts.items() if key not in REGISTRY), None
-        ),
+        "direct": next((typed for typed in direct if typed[0] not in REGISTRY), None),
         "keys": list(REGISTRY),
         "here": request.get_full_path(),
         "history": latest_changes({"value": ""}, object_type="setting"),

@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.demonstration import views as demonstration
 from dashboard.shell.routes import path
 

@@ -47,9 +47,8 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
         return PackageWords(summary=_("Packages not checked") if unchecked else "", unchecked=not_checked)
     known = msgspec.convert(report, PackageReport)
     if not_checked and asked_at is not None:
-        not_checked = _(
-            "Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}", asked_at=asked_at, reason=unchecked
-        )
+        since = _("Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}")
+        not_checked = since.format(asked_at=asked_at, reason=unchecked)
     vulnerable = sum(bool(mark.advisories) for mark in known.marks)
     yanked = sum(mark.why_yanked is not None for mark in known.marks)
     parts = []
@@ -103,8 +102,6 @@ _STATES = {
     "failed": StatusLine("problem", _("Failed")),
     "deprecated": StatusLine("neutral", _("Deprecated")),
 }
-
-
 LARGE = 1 << 30  # bytes of an image that is worth a hint
 
 
@@ -122,8 +119,6 @@ _UNSEEN = ImageFacts()
 
 @dataclass(frozen=True, slots=True)
 class RevisionLine:
-    """A revision as a row of the list and as the head of its page."""
-
     row: EnvironmentRevision
     status: StatusLine
     is_current: bool
@@ -171,9 +166,8 @@ def known_sizes(row: EnvironmentRevision, image: ImageFacts) -> tuple[int | None
 
 def nodes_words(image: ImageOnNodes) -> str:
     """Return for example "on 2 of 5 nodes"; "" when no node reports it, which it may have all the same."""
-    return (
-        _("on {have:,} of {nodes}", have=image.have, nodes=plural(image.nodes, "node", "nodes")) if image.have else ""
-    )
+    nodes = plural(image.nodes, "node", "nodes")
+    return _("on {have:,} of {nodes}", have=image.have, nodes=nodes) if image.have else ""
 
 
 def pull_hint(size: int | None, layer: int | None, byte_seconds: float | None, *, base: int = 0) -> str:
@@ -223,13 +217,12 @@ def deprecation_sentences(uses: RevisionUses, next_number: int) -> list[str]:
         return [_("It is the only one that is ready, so new launches would have none: add another revision first.")]
     sentences = [_("New launches take revision {next_number}.", next_number=next_number)]
     if uses.running:
-        sentences.append(
-            ngettext(
-                "{count:,} running execution has it and continues.",
-                "{count:,} running executions have it and continue.",
-                uses.running,
-            )
+        sentence = ngettext(
+            "{count:,} running execution has it and continues.",
+            "{count:,} running executions have it and continue.",
+            uses.running,
         )
+        sentences.append(sentence)
     if uses.workspaces:
         sentence = _("{workspaces} can still be resumed with it, and the form points to revision {next_number}.")
         workspaces = plural(uses.workspaces, "workspace", "workspaces")

@@ -26,7 +26,6 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.nodeimages import on_nodes
 from grid.environments import revisions as rules
 from grid.environments.revisionbuilds import NO_BUILDER, build_repository, build_settings
-from grid.environments.revisions import RevisionUses, uses_of
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User
 from grid.queue.wait_estimate.reading import recent_pace, usual_pull
 from grid.runtime import Runtime, get_runtime
@@ -66,14 +65,12 @@ def _revision_page(request: HttpRequest, stored: EnvironmentRevision, view: LogV
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 async def revision_new(request: HttpRequest, id: str) -> HttpResponse:
-    is_built_here = await builds_images(get_runtime())
-    return await sync_to_async(_new)(request, id, is_built_here)
+    return await sync_to_async(_new)(request, id, await builds_images(get_runtime()))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpResponse:
-    """Deprecate a revision, after a question that says who uses it."""
     stored = _stored(id, number)
     environment = stored.environment
     form = DeprecationForm(request.POST if request.method == "POST" else None)
@@ -205,21 +202,19 @@ ENVIRONMENTS = _Environments(
     _("Archive the environment {name}?"),
     is_frozen_at_launch=True,
 )
-
-
 _SHOWN = 200
 _BEING_BUILT = _("Revision {number} of {environment} is being built; launches take it as soon as it is ready.")
 
 
 def lines_of(environment: Environment, rows: Sequence[EnvironmentRevision]) -> list[RevisionLine]:
     """Return the revisions in words, each with who uses it and what nodes report of its image."""
-    uses = uses_of(environment.pk)
+    uses = rules.uses_of(environment.pk)
     current = environment.current_revision
     images = {row.image for row in rows} | {row.base.image for row in rows if row.base}
     seen, pace = on_nodes(images, list(get_runtime().nodes.values())), usual_pull(1, recent_pace())
     lines = []
     for row in rows:
         facts = ImageFacts(seen[row.image], seen[row.base.image].size if row.base else None, pace)
-        used = uses.get(row.number, RevisionUses())
+        used = uses.get(row.number, rules.RevisionUses())
         lines.append(revision_line(row, current=current, uses=used, image=facts))
     return lines

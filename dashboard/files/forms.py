@@ -113,8 +113,6 @@ FILES_HELP = _(
     "saves its changes as a commit when it ends, in a repository of this installation or on a Git server of your own. A change holds "
     "for later launches and moves no files: what is there stays there."
 )
-
-
 _REMOTE_LATER = _("Save the project with a shared volume, and set up its remote repository then.")
 _REMOTE_FIRST = _(
     "Set up the remote repository first, on its own page: its URL and secret and, for SSH, the server's key."
@@ -140,7 +138,6 @@ class ProjectFilesMixin:
         self.fields["files"].help_text = FILES_HELP
 
     def clean_files(self) -> str:
-        """Return the choice; the present one where none was sent."""
         chosen: str = self.cleaned_data["files"] or self.instance.files
         id = self.cleaned_data.get("id") or self.instance.pk
         if chosen == Project.Files.REMOTE and self.instance.files != chosen:

@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.files.views import changing_files, files, remotes
 from dashboard.shell.routes import path
 

@@ -5,7 +5,6 @@ log's view-models and `views.logs`.
 """
 
 PUBLIC = (
-    "records",
     "urls",
     "viewmodels.ansi",
     "viewmodels.knowledge",

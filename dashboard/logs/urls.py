@@ -1,12 +1,9 @@
-"""The URLs of this room's pages."""
-
 from dashboard.administration.urls import catalogue
 from dashboard.logs.views import knowledge, verbose_logs
-from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.shell.routes import path
 
 urlpatterns = [
     path("verbose-logs/", verbose_logs.verbose_logs, name="verbose-logs"),
-    *catalogue(KNOWLEDGE, knowledge.knowledge_base, knowledge.knowledge_entry, knowledge.knowledge_archive),
+    *catalogue(knowledge.KNOWLEDGE, knowledge.knowledge_base, knowledge.knowledge_entry, knowledge.knowledge_archive),
     path("knowledge/<name:id>/found/", knowledge.knowledge_found, name="knowledge-found"),
 ]

@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 REST_SECONDS = 1.0  # between two readings: many executions may fail at once
 RETRY_SECONDS = 5.0
 SPREAD_SECONDS = 10.0  # over which pages read when the feed cannot say whose notifications changed
-
-
 PAGE_LENGTH = 50
 _MOST_PAGES = 10_000
 
@@ -59,8 +57,6 @@ async def bell_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequen
 
 @dataclass(frozen=True, slots=True)
 class NotificationsRead:
-    """A page of notifications, and one more when there are older ones."""
-
     records: Sequence[viewmodel.NotificationRecord]
     unread: int
 

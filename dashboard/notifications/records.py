@@ -15,8 +15,7 @@ from grid.audit.entries import write_entry
 from grid.configuration import NOTIFICATIONS_PER_HOUR, value_of
 from grid.core.translation import gettext as _
 from grid.models import Delivery, Notification, NotificationChoice, NotificationEvent, User, WebhookTarget
-from grid.notifications.addresses import VALID_FOR, pending_change
-from grid.notifications.channels import external_channels, sends_mail
+from grid.notifications.channels import VALID_FOR, external_channels, pending_change, sends_mail
 from grid.notifications.deliveries import is_at_limit
 from grid.notifications.letters import CONFIRM_ADDRESS, LETTERS
 from grid.notifications.outbox import ChosenChannels, default_channels
@@ -33,7 +32,6 @@ def latest_unread(user_id: int) -> viewmodel.NotificationRecord | None:
 
 
 def notifications(user_id: int, *, start: int, at_most: int) -> Sequence[viewmodel.NotificationRecord]:
-    """Return a person's notifications, the newest first."""
     return _records(Notification.objects.filter(user=user_id)[start : start + at_most])
 
 
@@ -46,7 +44,6 @@ def mark_read(user_id: int, ids: Collection[int] | None = None) -> int:
 
 
 def channels_for(user: User) -> Mapping[str, str]:
-    """Return the titles of the channels that a person can choose."""
     offered = {"in_page", *external_channels(user)}
     return {name: title for name, title in _CHANNELS.items() if name in offered}
 
@@ -82,7 +79,6 @@ def save_choices(
 
 
 def _chosen(user: User, events: Iterable[NotificationEvent]) -> Mapping[NotificationEvent, ChosenChannels]:
-    """Return the channels of each event, as the person chose or else as is usual."""
     rows = NotificationChoice.objects.filter(user=user).values_list("event", "in_page", "email", "webhook")
     chosen = {event: ChosenChannels(*channels) for event, *channels in rows}
     return {event: chosen.get(event) or default_channels(event) for event in events}
@@ -130,5 +126,4 @@ def pending_view(user: User, now: datetime) -> viewmodel.PendingAddress | None:
 
 
 def webhook_url(user_id: int) -> str:
-    """Return the person's target; "" without one."""
     return WebhookTarget.objects.filter(user=user_id).values_list("url", flat=True).first() or ""

@@ -4,7 +4,6 @@ from typing import Any
 
 from django import template
 from django.db import DatabaseError
-from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
@@ -16,7 +15,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def bell(context: Context, id: str) -> SafeString:
+def bell(context: template.Context, id: str) -> SafeString:
     """Return the bell with the unread number, read once for the whole page; without it when the database does not answer."""
     request: Any = context["request"]
     if not hasattr(request, "bells_in_frame"):

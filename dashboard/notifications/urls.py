@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.notifications import views
 from dashboard.shell.routes import path
 

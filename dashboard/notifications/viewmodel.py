@@ -83,8 +83,6 @@ class UnreadView(ViewModel, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ChannelBox:
-    """The box of one channel for one event; `name` is the form field's."""
-
     name: str
     label: str
     is_checked: bool
@@ -179,7 +177,6 @@ def latest_words(delivery: Delivery, now: datetime, *, limit: int = 0) -> str:
 
 
 def test_words(record: Delivery | None, *, channel: str, seconds: float) -> tuple[bool, str]:
-    """Return whether a test has arrived, and what to say of it."""
     if record is not None and record.sent_at is not None:
         if channel == "email":
             return True, _("The test was sent. The mail server took it.")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from django import template
-from django.template import Context
 from django.urls import reverse
 
 from dashboard.shell.access import PERMISSIONS, Permission
@@ -19,8 +18,7 @@ _OBSERVERS_KEYS = {"overview": "o", "infrastructure": "i"}
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """What keys do: those of one tuple are pressed together, and `between` joins the tuples. One that opens a page has its URL, and the
-    key to press after "g"."""
+    """Keys of one tuple are pressed together, and `between` joins the tuples; one that opens a page has its URL, and the key after g."""
 
     title: str
     keys: tuple[tuple[str, ...], ...]
@@ -30,8 +28,7 @@ class Shortcut:
 
 
 @register.simple_tag(takes_context=True)
-def shortcuts(context: Context) -> list[Shortcut]:
-    """Return all keyboard shortcuts, with the pages that the user may open."""
+def shortcuts(context: template.Context) -> list[Shortcut]:
     keys = _KEYS | (_OBSERVERS_KEYS if Permission.OBSERVE in PERMISSIONS[role_in(context)] else {})
     return [
         Shortcut(_("Search"), (("/",), ("Ctrl", "K"))),

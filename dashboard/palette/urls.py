@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.palette import views as palette
 from dashboard.shell.routes import path
 

@@ -18,8 +18,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class PaletteItem:
-    """A link, whose page asks first when it `asks`. With `theme` a button that chooses this theme; with `opens` one that opens an
-    execution, whose address this is, in a tab of its own."""
+    """A link, whose page asks first when it `asks`; with `theme` a button that chooses it, with `opens` one that opens an execution."""
 
     title: str
     note: str = ""
@@ -68,28 +67,19 @@ class PaletteQuery:
             return None
         return _AT_START if all(_begins_word(lower, word) for word in self.words) else _ANYWHERE
 
-    def best(
-        self,
-        items: Iterable[_Item],
-        text_of: Callable[[_Item], str],
-        *,
-        order: Callable[[_Item], Any] = lambda item: 0,
-        most: int = MOST,
-    ) -> list[tuple[int, _Item]]:
-        """Return at most `most` matching items with their ranks, the best first, and among equals the lowest by `order`."""
-        matches = ((rank, item) for item in items if (rank := self.rank(text_of(item))) is not None)
-        return heapq.nsmallest(most, matches, key=lambda match: (match[0], order(match[1])))
-
     def group(
         self,
         title: str,
         items: Iterable[_Item],
         text_of: Callable[[_Item], str],
         shown: Callable[[_Item], PaletteItem],
-        **limits: Any,
+        *,
+        order: Callable[[_Item], Any] = lambda item: 0,
+        most: int = MOST,
     ) -> PaletteGroup:
-        """Return the best items as they are `shown`; `limits` are those of `best`."""
-        best = self.best(items, text_of, **limits)
+        """Return at most `most` matching items as they are `shown`, the best first, and among equals the lowest by `order`."""
+        matches = ((rank, item) for item in items if (rank := self.rank(text_of(item))) is not None)
+        best = heapq.nsmallest(most, matches, key=lambda match: (match[0], order(match[1])))
         return PaletteGroup(title, [shown(item) for _, item in best], best[0][0] if best else _ANYWHERE)
 
 
@@ -99,12 +89,10 @@ def in_order(groups: Iterable[PaletteGroup]) -> list[PaletteGroup]:
 
 
 def hint(kinds: Sequence[str]) -> str:
-    """Return a sentence about what can be found: executions, and the `kinds`."""
     return _("Find an execution by title, id or object name, or a {kinds} by name.", kinds=either(kinds))
 
 
 def results_sentence(text: str, groups: Sequence[PaletteGroup]) -> str:
-    """Return a sentence about how many were found."""
     count = sum(len(group.items) for group in groups)
     if not count:
         return _("Nothing found for “{text}”.", text=text)

@@ -1,4 +1,8 @@
-"""The command palette: a page with a search form, and the list of options of the dialog that its script opens on any page."""
+"""The command palette: a page with a search form, and the list of options of the dialog that its script opens on any page.
+
+Active executions and nodes come from the runtime's caches, as lists that its event loop has copied; all else from the database, by queries
+whose cost does not grow with the history.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -108,8 +112,7 @@ _ADDED = {"tier-new": _("Add a tier"), "environment-new": _("Add an environment"
 
 @require_safe
 async def palette(request: HttpRequest) -> HttpResponse:
-    """Show what `q` finds, as a page, or with `?options=1` as the dialog's options. The caches are copied on the event loop, and searched
-    in a thread."""
+    """Show what `q` finds, as a page, or with `?options=1` as the dialog's options; copies of the caches are searched in a thread."""
     viewer = await sync_to_async(viewer_of)(await request.auser())
     if viewer is None:
         raise PermissionDenied(_("You have no access to this page."))
@@ -120,9 +123,7 @@ async def palette(request: HttpRequest) -> HttpResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class PaletteCaches:
-    """Copies of what the runtime knows, which another thread may read."""
-
+class PaletteCaches:  # which another thread may read
     executions: Sequence[ExecutionRow]
     nodes: Sequence[Node]
 
@@ -219,7 +220,6 @@ def _execution_actions(viewer: Viewer, query: PaletteQuery, rows: Iterable[Execu
 
 
 def _allowed(viewer: Viewer, row: ExecutionRow) -> set[str]:
-    """Return the verbs of what the user may do with an active execution now."""
     if not may_see_execution(viewer, row):
         return set()
     who = person(viewer, row)
@@ -300,7 +300,6 @@ def _edited(row: Project | HardwareTier | Environment, route: str) -> PaletteIte
 
 
 def _executions_of(project: Project) -> PaletteItem:
-    """Its owner and admins manage a project on its page; everybody else gets its executions."""
     return PaletteItem(project.name, _("Executions"), f"{reverse('executions')}?{urlencode({'project': project.pk})}")
 
 

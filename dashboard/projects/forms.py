@@ -114,15 +114,8 @@ class OwnProjectForm(ProjectFilesMixin, forms.ModelForm):  # type: ignore[type-a
     class Meta:
         model = Project
         fields = ("name", "description", "files", "idle_minutes", "lifetime_hours")
-        labels = {
-            "name": _("Name"),
-            "description": _("Description"),
-            "files": _("Files"),
-            **{
-                name: _("{limit}, in {unit}", limit=label, unit=LIMIT_UNITS[name])
-                for name, label in LIMIT_LABELS.items()
-            },
-        }
+        limits = {n: _("{limit}, in {unit}", limit=label, unit=LIMIT_UNITS[n]) for n, label in LIMIT_LABELS.items()}
+        labels = {"name": _("Name"), "description": _("Description"), "files": _("Files"), **limits}
         help_texts = PROJECT_LIMIT_HELP
 
 

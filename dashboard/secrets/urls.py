@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.secrets import views as secrets
 from dashboard.shell.routes import path
 

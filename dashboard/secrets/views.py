@@ -3,6 +3,8 @@
 A project's secrets are set and deleted by its owner and contributors, who could read them in what they launch; admins delete them only.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -16,17 +18,69 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from dashboard.secrets.forms import SecretForm
-from dashboard.secrets.viewmodel import SecretUses, deletion_sentences
 from dashboard.shell.access import may_administer, may_contribute, may_see_project, user_of
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed_up_to
 from grid.executions.launchrequest import projects_for
 from grid.executions.progress import CREATED
 from grid.jobs.jobrows import waiting_runs
 from grid.models import Execution, Project, Schedule, State, StoredSecret, User
 from grid.models.execution import object_name_of
 from grid.secrets import storedsecrets
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SecretUses:
+    """The executions that have yet to get the secret and those that have it; active schedules and waiting runs that would get it."""
+
+    queued: Sequence[str] = ()
+    running: Sequence[str] = ()
+    schedules: int = 0
+    waiting: int = 0
+
+
+def deletion_sentences(uses: SecretUses) -> list[str]:
+    return [
+        _("The value cannot be recovered: no page shows it, and no copy is kept."),
+        *_uses_sentences(uses),
+        _("Later launches get no secret of this name, unless another one that applies to them has it."),
+    ]
+
+
+def _uses_sentences(uses: SecretUses) -> Iterator[str]:
+    if uses.running:
+        yield ngettext(
+            "{count:,} active execution has it and keeps it until it ends: {names}.",
+            "{count:,} active executions have it and keep it until they end: {names}.",
+            len(uses.running),
+            names=listed_up_to(_NAMED, uses.running),
+        )
+    if uses.queued:
+        yield ngettext(
+            "{count:,} queued execution needs it and fails when it starts: {names}.",
+            "{count:,} queued executions need it and fail when they start: {names}.",
+            len(uses.queued),
+            names=listed_up_to(_NAMED, uses.queued),
+        )
+    if uses.waiting:
+        yield ngettext(
+            "{count:,} waiting run of jobs starts without it.",
+            "{count:,} waiting runs of jobs start without it.",
+            uses.waiting,
+        )
+    if not (uses.running or uses.queued or uses.waiting):
+        yield _("No active or queued execution uses it.")
+    if uses.schedules:
+        yield ngettext(
+            "{count:,} active schedule starts its runs without it.",
+            "{count:,} active schedules start their runs without it.",
+            uses.schedules,
+        )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -78,7 +132,6 @@ def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project:
 
 
 def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpResponse:
-    """Delete the secret, after a question that says who uses it."""
     if request.method != "POST":
         question = Confirmation(
             _("Delete the secret {subject}"),

@@ -1,5 +1,3 @@
-"""The URLs of this room's pages."""
-
 from dashboard.servicelevels import views as service_levels
 from dashboard.shell.routes import path
 

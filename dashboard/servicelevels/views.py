@@ -117,7 +117,6 @@ _levels: list[ServiceLevels] = []
 
 
 def levels_in(runtime: Runtime) -> ServiceLevels:
-    """Return what all pages over the runtime share."""
     if not _levels or _levels[0].runtime is not runtime:
         url = settings.PROMETHEUS_URL
         _levels[:] = [ServiceLevels(runtime, PrometheusLevels(url) if url else None)]

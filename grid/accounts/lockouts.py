@@ -26,6 +26,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from grid import configuration as centralconfig
+from grid.audit.entries import write_about
 from grid.core.translation import gettext as _
 from grid.edge.connections import client_key
 from grid.models import AuditEntry, User
@@ -38,8 +39,6 @@ _NO_ADDRESS = "0.0.0.0"  # of requests without a network address, which count to
 
 
 class Scope(StrEnum):
-    """What a lock applies to."""
-
     NAME_AT_ADDRESS = "name at address"
     ADDRESS = "address"
     NAME = "name"
@@ -47,8 +46,6 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LockoutPolicy:
-    """How many wrong passwords lock each scope, and for how long."""
-
     limits: Mapping[Scope, int]
     cool_off: timedelta
 
@@ -123,38 +120,26 @@ def unlock(scope: Scope, name: str, address: str, *, actor: User) -> int:
     attempts.delete()
     if failures:
         title = " at ".join(known[field] for field in _FIELDS[scope])
-        AuditEntry.objects.create(
-            actor=actor,
-            actor_name=actor.get_username(),
-            action=AuditEntry.Action.UNLOCKED,
-            object_type="login",
-            object_id=title[:200],
-            object_name=title[:200],
-            changes={"failures": [failures, 0]},
-        )
+        action = AuditEntry.Action.UNLOCKED
+        write_about(actor, ("login", title[:200], title), {"failures": [failures, 0]}, action=action)
     return failures
 
 
 def purge(now: datetime, at_most: int) -> int:
     """Delete failures that no longer count, and logins too old to make an address known; return the number of rows."""
-    attempts = AccessAttempt.objects.filter(attempt_time__lte=now - policy().cool_off)
-    deleted = _delete(attempts, at_most)
-    logins = AccessLog.objects.filter(attempt_time__lte=now - _ADDRESS_IS_KNOWN_FOR)
-    return deleted + _delete(logins, at_most - deleted)
-
-
-def _delete(rows: "QuerySet[Any]", at_most: int) -> int:
-    keys = list(rows.values_list("pk", flat=True)[:at_most])
-    rows.model._default_manager.filter(pk__in=keys).delete()
-    return len(keys)
+    deleted = 0
+    for model, age in ((AccessAttempt, policy().cool_off), (AccessLog, _ADDRESS_IS_KNOWN_FOR)):
+        old = model.objects.filter(attempt_time__lte=now - age).values_list("pk", flat=True)
+        keys = list(old[: at_most - deleted])
+        model.objects.filter(pk__in=keys).delete()
+        deleted += len(keys)
+    return deleted
 
 
 class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
     """The handler that django-axes calls (AXES_HANDLER), which counts by our rules.
-
     Unlike django-axes' own it has a limit for each rule, keeps only name and address of what was sent, and after a right password forgets
-    only that name's failures at that address: an attacker with an account must not be able to reset an address.
-    """
+    only that name's failures at that address: an attacker with an account must not be able to reset an address."""
 
     def is_locked(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
         """Return True when the login is locked, and keep the lock as the request's `login_lock`, for the answer."""
@@ -174,10 +159,8 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
             logger.warning("logins locked scope=%r address=%s", str(request.login_lock.scope), request.axes_ip_address)
 
     def reset_user_attempts(self, request: Any, credentials: dict[str, Any] | None = None) -> int:
-        deleted, _ = AccessAttempt.objects.filter(
-            username=_name(credentials), ip_address=request.axes_ip_address
-        ).delete()
-        return int(deleted)
+        about = {"username": _name(credentials), "ip_address": request.axes_ip_address}
+        return int(AccessAttempt.objects.filter(**about).delete()[0])
 
 
 def _write_failure(name: str, address: str) -> None:
@@ -193,21 +176,18 @@ def _write_failure(name: str, address: str) -> None:
 
 def _count_failure(name: str, address: str, now: datetime) -> None:
     AccessAttempt.objects.filter(attempt_time__lte=now - cool_off()).delete()
-    attempt, is_new = AccessAttempt.objects.get_or_create(
-        username=name, ip_address=address, user_agent="", defaults={"failures_since_start": 1}
-    )
+    about = {"username": name, "ip_address": address, "user_agent": ""}
+    attempt, is_new = AccessAttempt.objects.get_or_create(**about, defaults={"failures_since_start": 1})
     if not is_new:
-        AccessAttempt.objects.filter(pk=attempt.pk).update(
-            failures_since_start=F("failures_since_start") + 1, attempt_time=now
-        )
+        more = F("failures_since_start") + 1
+        AccessAttempt.objects.filter(pk=attempt.pk).update(failures_since_start=more, attempt_time=now)
 
 
 def _locks(attempts: "QuerySet[Any]", now: datetime, rules: LockoutPolicy) -> Iterator[Lock]:
     counted = attempts.filter(attempt_time__gt=now - rules.cool_off)
     for scope, fields in _FIELDS.items():
-        sums = (
-            counted.order_by().values(*fields).annotate(failures=Sum("failures_since_start"), last=Max("attempt_time"))
-        )
+        sums = counted.order_by().values(*fields)
+        sums = sums.annotate(failures=Sum("failures_since_start"), last=Max("attempt_time"))
         for row in sums.filter(failures__gte=rules.limits[scope]):
             name, address = row.get("username", ""), row.get("ip_address", "")
             yield Lock(scope, name, address, row["failures"], row["last"] + rules.cool_off)

@@ -6,7 +6,6 @@ table's keys are digests of it (`stored_key`), and all functions here that take 
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from http import HTTPStatus
@@ -49,22 +48,11 @@ def stored_key(session_key: str) -> str:
     return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLimits:
-    """How long a session lasts: without a request, and in any case."""
-
-    idle: timedelta
-    absolute: timedelta
-
-    def living(self, now: datetime) -> Q:
-        """Return the filter for sessions within both limits."""
-        return Q(expire_date__gt=now, created_at__gt=now - self.absolute, seen_at__gt=now - self.idle)
-
-
-def limits() -> SessionLimits:
-    """Return the limits that the central configuration sets now, in one query."""
+def _within_limits(now: datetime) -> Q:
+    """Return the filter for sessions within both limits, without a request and in any case, as they are set now; in one query."""
     idle, absolute = centralconfig.values_of(centralconfig.SESSION_IDLE, centralconfig.SESSION_ABSOLUTE)
-    return SessionLimits(idle=timedelta(seconds=idle), absolute=timedelta(seconds=absolute))
+    used, begun = now - timedelta(seconds=idle), now - timedelta(seconds=absolute)
+    return Q(expire_date__gt=now, created_at__gt=begun, seen_at__gt=used)
 
 
 class SessionStore(SessionBase):
@@ -74,7 +62,7 @@ class SessionStore(SessionBase):
 
     def load(self) -> dict[str, Any]:
         """Return the session's data; {} without a key when it has ended. Loading does not count as use: see `touch`."""
-        row = Session.objects.filter(limits().living(timezone.now()), pk=stored_key(self.session_key or "")).first()
+        row = Session.objects.filter(_within_limits(timezone.now()), pk=stored_key(self.session_key or "")).first()
         if row is None:
             self._session_key = None
             return {}
@@ -147,18 +135,14 @@ def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs:
 
 
 class SessionUser(msgspec.Struct, frozen=True, gc=False):
-    """The user of a session that holds, whose account is therefore active."""
-
     pk: int
     username: str
     is_superuser: bool
 
 
 def valid_users(session_keys: Collection[str]) -> dict[str, SessionUser]:
-    """Return stored key -> user for the logged-in sessions: within both limits, the account active, the password unchanged.
-
-    Two queries, however many sessions are asked for, and no models, because all open pages ask each second.
-    """
+    """Return stored key -> user for the logged-in sessions: within both limits, the account active, the password unchanged. Two queries,
+    however many are asked for, and no models, because all open pages ask each second."""
     if not session_keys:
         return {}
     rows = living_sessions(timezone.now()).filter(pk__in=set(session_keys), user__is_active=True)
@@ -173,8 +157,7 @@ def valid_users(session_keys: Collection[str]) -> dict[str, SessionUser]:
 
 
 async def holds(session_key: str) -> bool:
-    """Return whether somebody is logged in with the session whose cookie holds `session_key`. Raise BodyRefused where that cannot be
-    known now."""
+    """Return whether somebody is logged in with the session of that cookie. Raise BodyRefused where that cannot be known now."""
     stored = stored_key(session_key)
     try:
         return stored in await database.background.run(valid_users, [stored])
@@ -183,8 +166,7 @@ async def holds(session_key: str) -> bool:
 
 
 def living_sessions(now: datetime) -> QuerySet[Session]:
-    """Return all sessions within both limits."""
-    return Session.objects.filter(limits().living(now))
+    return Session.objects.filter(_within_limits(now))
 
 
 def of_user(user: User, now: datetime) -> QuerySet[Session]:
@@ -193,13 +175,11 @@ def of_user(user: User, now: datetime) -> QuerySet[Session]:
 
 
 def end(user: User, session_key: str) -> bool:
-    """End that session if it is the person's; return True when there was one."""
     deleted, _ = Session.objects.filter(pk=session_key, user=user).delete()
     return deleted > 0
 
 
 def end_others(user: User, session_key: str) -> int:
-    """End all sessions of that person except one; return how many."""
     count, _ = Session.objects.filter(user=user).exclude(pk=session_key).delete()
     return count
 
@@ -210,8 +190,7 @@ def touch(session_keys: Collection[str], now: datetime) -> None:
 
 
 def purge(now: datetime, at_most: int | None = None) -> int:
-    """Delete sessions that have expired; return their number."""
-    ended = Session.objects.exclude(limits().living(now))
+    ended = Session.objects.exclude(_within_limits(now))
     if at_most is not None:
         ended = Session.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:at_most]))
     deleted, _ = ended.delete()

@@ -14,7 +14,6 @@ from django.db.models import Q
 from grid.accounts.backend import OPERATORS
 from grid.alerts.silences import silence_of, silences_in_force
 from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
 from grid.core.wording import as_sentence, listed, listed_up_to, one_line
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
@@ -52,16 +51,10 @@ def tell_operators(*, now: datetime) -> int:
 
 def title_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
     """Return what has happened, without a full stop; pure."""
-    parts = []
-    if len(firing) == 1:
-        parts.append(_("{alert} fires", alert=_name(firing[0])))
-    elif firing:
-        parts.append(ngettext("{count} alert fires", "{count} alerts fire", len(firing)))
-    if len(over) == 1:
-        parts.append(_("{alert} is over", alert=_name(over[0])))
-    elif over:
-        parts.append(ngettext("{count} alert is over", "{count} alerts are over", len(over)))
-    return listed(parts)
+    fires = _("{alert} fires") if len(firing) == 1 else _("{count} alerts fire")
+    is_over = _("{alert} is over") if len(over) == 1 else _("{count} alerts are over")
+    parts = ((alerts, words) for alerts, words in ((firing, fires), (over, is_over)) if alerts)
+    return listed(words.format(alert=_name(alerts[0]), count=len(alerts)) for alerts, words in parts)
 
 
 def sentence_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
@@ -87,8 +80,7 @@ def _named(alerts: Sequence[Alert]) -> str:
 
 
 def _unsent(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], list[Alert], list[Alert]]:
-    """Return what fires and what is over that operators are told of, and what is over without their being told: it was silenced, or over
-    before they knew. The last has to be marked, because it would take the place of others."""
+    """Return what fires and what is over to tell operators, and what is over that they never knew, which has to be marked all the same."""
     rows = Alert.objects.select_for_update() if for_update else Alert.objects
     alerts = list(rows.filter(_UNTOLD | _ENDS_UNTOLD).order_by("started_at", "pk")[:MOST])
     silences = silences_in_force(now) if alerts else ()
@@ -103,8 +95,6 @@ def _unsent(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], li
 
 
 class AlertNotifier:
-    """Notifies operators of what it found in an earlier run."""
-
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database = database
         self._clock = clock

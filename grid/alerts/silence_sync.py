@@ -25,8 +25,7 @@ from grid.database.seam import Database
 from grid.models import Alert, AlertSilence
 
 logger = logging.getLogger(__name__)
-
-
+# https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml
 SECONDS = 10.0  # for one request
 MOST_BYTES = 32 * 1024 * 1024  # of an answer: some ten thousand alerts
 _ANSWER_LENGTH = 120  # characters of its own words
@@ -60,8 +59,6 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class KnownSilence(msgspec.Struct, frozen=True, rename="camel"):
-    """A silence as Alertmanager has it."""
-
     id: _Id
     status: _State
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
@@ -87,16 +84,10 @@ class Alertmanager:
     async def create_silence(
         self, matchers: Mapping[str, str], *, starts_at: datetime, ends_at: datetime, by: str, comment: str
     ) -> str:
-        """Create a silence of the alerts with all these labels; return its id."""
-        body = {
-            "matchers": [
-                {"name": name, "value": value, "isRegex": False, "isEqual": True} for name, value in matchers.items()
-            ],
-            "startsAt": starts_at.isoformat(),
-            "endsAt": ends_at.isoformat(),
-            "createdBy": by,
-            "comment": comment,
-        }
+        equal = {"isRegex": False, "isEqual": True}
+        matching = [{"name": name, "value": value, **equal} for name, value in matchers.items()]
+        body = {"matchers": matching, "startsAt": starts_at.isoformat(), "endsAt": ends_at.isoformat()}
+        body |= {"createdBy": by, "comment": comment}
         return _decoded(await self._ask("POST", "/silences", body), _Created).id
 
     async def silences(self) -> Sequence[KnownSilence]:
@@ -196,8 +187,6 @@ def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: 
 
 
 class SilenceSynchronizer:
-    """Passes silences on, and takes in those of Alertmanager."""
-
     def __init__(self, alertmanager: Alertmanager, database: Database, clock: Callable[[], datetime]) -> None:
         self._alertmanager = alertmanager
         self._database = database

@@ -64,11 +64,8 @@ def start(alert: Alert, *, minutes: int, reason: str, by: User, now: datetime) -
         raise _refused("", silence_sentence(other))
     columns = {"name": stored.name, "author_name": by.get_username(), "created_at": now, "until_at": until}
     silence = AlertSilence.objects.create(matchers=matchers, reason=reason, **columns)
-    changes = {
-        "silenced": ["", _("until {until}", until=moment_words(until))],
-        "reason": ["", reason],
-        "labels": ["", matchers],
-    }
+    until_words = _("until {until}", until=moment_words(until))
+    changes = {"silenced": ["", until_words], "reason": ["", reason], "labels": ["", matchers]}
     write_entry(by, silence, changes, action=AuditEntry.Action.CREATED, at=now)
     return silence
 

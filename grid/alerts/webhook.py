@@ -22,8 +22,6 @@ _FIRST_YEAR, _LAST_YEAR = 2000, 2200
 
 
 class HeardAlert(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One alert of a post."""
-
     status: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -74,16 +72,14 @@ def keep(alerts: Sequence[HeardAlert], now: datetime) -> None:
             "ended_at": min(heard.ends_at or now, now) if heard.is_over else None,
         }
         # The database keeps microseconds, Alertmanager nanoseconds, which the decoder has cut already.
-        alert, _unused = Alert.objects.update_or_create(
-            fingerprint=heard.fingerprint, started_at=heard.starts_at.astimezone(UTC), defaults=columns
-        )
+        key, began = heard.fingerprint, heard.starts_at.astimezone(UTC)
+        alert, _unused = Alert.objects.update_or_create(fingerprint=key, started_at=began, defaults=columns)
         if alert.ended_at is None and alert.end_told_at is not None:
             # Operators believe that it is over.
             Alert.objects.filter(pk=alert.pk).update(told_at=None, end_told_at=None)
 
 
 def _bounded(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the first names with values of bearable length."""
     kept = list(values.items())[:MOST_NAMES]
     return {_storable(name)[:_NAME]: _storable(value)[:LONGEST] for name, value in kept}
 

@@ -1,7 +1,8 @@
 """Maintenance that operators announce: when launches are refused, in which words, and telling the owners of running executions, once each.
 
 The leading controller looks every half minute. A row for each pair of announcement and owner says who was notified, and is written with the
-notification: two controllers at once, or one that is killed half-way, notify nobody twice and nobody never."""
+notification: two controllers at once, or one that is killed half-way, notify nobody twice and nobody never.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +27,6 @@ from grid.projects.departures import LIVES
 MAINTENANCE = "maintenance"
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _NAMED = 5  # executions in a notification
-
-
 LOOK_SECONDS = 30.0
 
 
@@ -54,7 +53,6 @@ def in_force(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
 
 
 def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
-    """Return the maintenance that is announced to start first."""
     coming = [maintenance for maintenance in known if maintenance.starts_at > now and not maintenance.is_over(now)]
     return min(coming, key=lambda maintenance: maintenance.starts_at, default=None)
 
@@ -67,12 +65,10 @@ def reason_of(maintenance: Maintenance) -> Reason:
 
 
 def waiting_sentence(values: Mapping[str, Any], reader: Reader) -> str:
-    """Return why something queued waits."""
     return _("Maintenance {until}: {text} It starts by itself afterwards.", **_texts(values))
 
 
 def refused_sentence(values: Mapping[str, Any]) -> str:
-    """Return why a launch is refused, and until when."""
     return _("Maintenance {until}: {text} No new launches before it ends.", **_texts(values))
 
 
@@ -85,7 +81,6 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def coming_sentence(maintenance: Maintenance) -> str:
-    """Return what somebody is told who is about to launch before it."""
     return _(
         "No new launches from {start}, {until}: {text}",
         start=moment_words(maintenance.starts_at),
@@ -95,7 +90,6 @@ def coming_sentence(maintenance: Maintenance) -> str:
 
 
 def told_sentence(maintenance: Maintenance, executions: Sequence[str]) -> str:
-    """Return what the owner of these running executions is notified of."""
     continuing = ngettext(
         "{count:,} running execution of yours continues: {executions}. "
         "Once it has stopped, it cannot be launched again before it ends.",
@@ -112,7 +106,6 @@ def _until(ends_at: datetime | None) -> str:
 
 
 def announced(now: datetime) -> list[Maintenance]:
-    """Return every maintenance that has not ended, in force or announced."""
     return maintenances(Announcement.objects.not_ended(now).filter(no_launches_from__isnull=False))
 
 
@@ -126,7 +119,6 @@ def maintenances(rows: QuerySet[Announcement]) -> list[Maintenance]:
 
 
 def current_maintenance(now: datetime) -> Maintenance | None:
-    """Return the maintenance that refuses launches now."""
     return in_force(announced(now), now)
 
 
@@ -175,7 +167,6 @@ def _running_by_owner() -> dict[int, list[str]]:
 
 
 def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
-    """Return the task that notifies owners of a maintenance that comes near."""
 
     async def run_once() -> None:
         await database(tell_owners, now=clock())

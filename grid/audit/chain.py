@@ -17,12 +17,14 @@ from typing import Any
 from grid.core.translation import gettext as _
 
 GENESIS = "0" * 64  # stands before the first entry
+_CHANGED = _(
+    "Entry {number} is not as it was sealed, or the hash before it is not: id {id}, {at:%Y-%m-%d %H:%M:%S} UTC, {actor_name!r} {action} "
+    "{object_type} {object_id!r}."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A place in the chain: the number of the entry there, and its hash."""
-
     number: int
     hash: str
 
@@ -34,9 +36,8 @@ class Link:
         """Parse the text that `str` wrote; None when it is none."""
         number, _, hash = text.strip().partition(":")
         is_hash = len(hash) == len(GENESIS) and set(hash) <= set("0123456789abcdef")
-        return (
-            cls(int(number), hash) if is_hash and number.isascii() and number.isdigit() and len(number) < 19 else None
-        )
+        is_number = number.isascii() and number.isdigit() and len(number) < 19
+        return cls(int(number), hash) if is_hash and is_number else None
 
 
 START = Link(0, GENESIS)
@@ -75,29 +76,10 @@ def follow(link: Link, entries: Iterable[SealedEntry]) -> Link:
     """Return the last link of the entries that follow `link`, in the order of their numbers. Raise ChainBroken at the first fault."""
     for entry in entries:
         if entry.number != link.number + 1:
-            raise ChainBroken(
-                _(
-                    "Entry {number} is missing: after {before} comes {after}.",
-                    number=link.number + 1,
-                    before=link.number,
-                    after=entry.number,
-                )
-            )
+            gap = {"number": link.number + 1, "before": link.number, "after": entry.number}
+            raise ChainBroken(_("Entry {number} is missing: after {before} comes {after}.", **gap))
         if entry.hash != hash_of(link.hash, entry):
-            raise ChainBroken(
-                _(
-                    "Entry {number} is not as it was sealed, or the hash before it is not: id {id}, "
-                    "{at:%Y-%m-%d %H:%M:%S} UTC, {actor_name!r} {action} {object_type} "
-                    "{object_id!r}.",
-                    number=entry.number,
-                    id=entry.id,
-                    at=entry.at,
-                    actor_name=entry.actor_name,
-                    action=entry.action,
-                    object_type=entry.object_type,
-                    object_id=entry.object_id,
-                )
-            )
+            raise ChainBroken(_CHANGED.format(**asdict(entry)))
         link = Link(entry.number, entry.hash)
     return link
 

@@ -42,9 +42,7 @@ def record(
 ) -> AuditEntry | None:
     """Create one entry and return it; None when nothing differs from `before` (None: the object is new)."""
     changes = differences(before or {}, snapshot(instance))
-    if not changes:
-        return None
-    return write_entry(actor, instance, changes, action=action)
+    return write_entry(actor, instance, changes, action=action) if changes else None
 
 
 def write_entry(
@@ -55,17 +53,29 @@ def write_entry(
     action: str = AuditEntry.Action.CHANGED,
     at: datetime | None = None,
 ) -> AuditEntry:
-    """Create one entry with these changes and return it; for what a snapshot does not hold or must not show. The actor may be a
-    username."""
-    name = actor.get_username() if isinstance(actor, User) else actor
+    """Create one entry with these changes, for what a snapshot does not hold or must not show; the actor may be a username."""
+    about = (instance._meta.model_name or "", str(instance.pk), str(instance))
+    return write_about(actor, about, changes, action=action, at=at)
+
+
+def write_about(
+    actor: User | str,
+    about: tuple[str, str, str],
+    changes: Mapping[str, Any],
+    *,
+    action: str,
+    at: datetime | None = None,
+) -> AuditEntry:
+    """Create one entry about what is perhaps no row: its kind, id and name."""
+    object_type, object_id, name = about
     return AuditEntry.objects.create(
         at=at or timezone.now(),
         actor=actor if isinstance(actor, User) else User.objects.filter(username=actor).first(),
-        actor_name=name,
+        actor_name=actor.get_username() if isinstance(actor, User) else actor,
         action=action,
-        object_type=instance._meta.model_name or "",
-        object_id=str(instance.pk),
-        object_name=str(instance)[:200],
+        object_type=object_type,
+        object_id=object_id,
+        object_name=name[:200],
         changes=dict(changes),
     )
 

@@ -30,13 +30,12 @@ from grid.models import AuditChain, AuditEntry
 BATCH = 200
 VERIFIED_AT_ONCE = 2000
 MOST_COUNTED = 10_000
+_MOVED = _("The audit log's chain was moved by another controller. Nothing is lost, and it is tried again.")
 _CHAIN = 1  # the key of the one row
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was verified: how many entries, from after which link to which."""
-
     count: int
     anchor: Link
     head: Link
@@ -48,7 +47,6 @@ def unsealed_count() -> int:
 
 
 def head() -> Link:
-    """Return the last link of the chain."""
     return _ends()[1]
 
 
@@ -68,18 +66,13 @@ def seal(now: datetime, at_most: int = BATCH) -> int:
         AuditEntry.objects.bulk_update(rows, ["number", "sealed_at", "hash"])
         here = AuditChain.objects.filter(pk=_CHAIN, head_number=end.number, head_hash=end.hash)
         if not here.update(head_number=link.number, head_hash=link.hash):
-            raise ChainBroken(
-                _("The audit log's chain was moved by another controller. Nothing is lost, and it is tried again.")
-            )
+            raise ChainBroken(_MOVED)
     return len(rows)
 
 
 def drop_sealed(limit: datetime, at_most: int) -> int:
-    """Delete the oldest entries that were written before `limit` and return their number.
-
-    They go from the start of the chain, and the last of them becomes its anchor, from where the rest is verified. What is not sealed yet,
-    or stands behind a younger entry, goes later.
-    """
+    """Delete the oldest entries that were written before `limit`, from the start of the chain; return their number. The last becomes the
+    anchor, from where the rest is verified. What is not sealed yet, or stands behind a younger entry, goes later."""
     with transaction.atomic():
         chain = _locked()
         kept = AuditEntry.objects.filter(number__gt=chain.anchor_number).order_by("number")
@@ -93,18 +86,13 @@ def drop_sealed(limit: datetime, at_most: int) -> int:
 
 
 def verify(expected: Iterable[Link] = ()) -> Verified:
-    """Verify the chain from its anchor to its head, and that it has the `expected` links, which were kept elsewhere. Raise ChainBroken at
-    the first fault. Retention and sealing may go on meanwhile."""
+    """Verify the chain from anchor to head, and that it has the `expected` links, which were kept elsewhere. Raise ChainBroken."""
     start, promised = _ends()
     wanted = {link.number: link.hash for link in expected}
     _compare(start, promised, wanted)
     if promised.number < start.number or AuditEntry.objects.filter(number__lte=start.number).exists():
-        raise ChainBroken(
-            _(
-                "The anchor says that entries up to {number} were deleted by retention, and some exist.",
-                number=start.number,
-            )
-        )
+        there = _("The anchor says that entries up to {number} were deleted by retention, and some exist.")
+        raise ChainBroken(there.format(number=start.number))
     link, count = start, 0
     while batch := _next(link):
         link, entries = batch
@@ -112,18 +100,13 @@ def verify(expected: Iterable[Link] = ()) -> Verified:
             link = follow(link, [entry])
             count += 1
             _compare(link, promised, wanted)
+    missing = link.number + 1
     if link.number < promised.number:
-        raise ChainBroken(
-            _("Entry {number} is missing: the chain's head is at {head}.", number=link.number + 1, head=promised.number)
-        )
+        head = promised.number
+        raise ChainBroken(_("Entry {number} is missing: the chain's head is at {head}.", number=missing, head=head))
     if beyond := [number for number in wanted if number > link.number]:
-        raise ChainBroken(
-            _(
-                "Entry {number} is missing: {beyond} was sealed, by the link that you gave.",
-                number=link.number + 1,
-                beyond=min(beyond),
-            )
-        )
+        sealed = _("Entry {number} is missing: {beyond} was sealed, by the link that you gave.")
+        raise ChainBroken(sealed.format(number=missing, beyond=min(beyond)))
     return Verified(count, start, link)
 
 
@@ -131,12 +114,8 @@ def _compare(link: Link, promised: Link, wanted: dict[int, str]) -> None:
     if link.number == promised.number and link.hash != promised.hash:
         raise ChainBroken(_("Entry {number} is not the one that the chain's head names.", number=link.number))
     if wanted.get(link.number, link.hash) != link.hash:
-        raise ChainBroken(
-            _(
-                "Entry {number} is not the one whose link you gave: it, or one before it, was written again.",
-                number=link.number,
-            )
-        )
+        again = _("Entry {number} is not the one whose link you gave: it, or one before it, was written again.")
+        raise ChainBroken(again.format(number=link.number))
 
 
 def _next(link: Link) -> "tuple[Link, list[SealedEntry]] | None":
@@ -152,7 +131,6 @@ def _next(link: Link) -> "tuple[Link, list[SealedEntry]] | None":
 
 
 def _ends() -> tuple[Link, Link]:
-    """Return the anchor and the head."""
     chain = AuditChain.objects.filter(pk=_CHAIN).first() or AuditChain(anchor_hash=GENESIS, head_hash=GENESIS)
     return Link(chain.anchor_number, chain.anchor_hash), Link(chain.head_number, chain.head_hash)
 
@@ -175,10 +153,8 @@ PAUSE_SECONDS = 0.1  # for other writers
 
 
 def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
-    """Return the task that seals all entries that are not sealed yet, a batch in a transaction.
-
-    The link that is logged is for keeping elsewhere: with it `verify_audit --link` finds that somebody wrote the whole chain anew.
-    """
+    """Return the task that seals all entries that are not sealed yet, a batch in a transaction. The link that is logged is for keeping
+    elsewhere: with it `verify_audit --link` finds that somebody wrote the whole chain anew."""
 
     async def run_once() -> None:
         total = 0

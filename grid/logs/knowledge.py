@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from grid.core import regexes
 from grid.diagnosis import logfindings
-from grid.diagnosis.logfindings import BUILT_IN, BUILT_IN_PREFIX, LogFinding, LogPattern, is_built_in
+from grid.diagnosis.logfindings import BUILT_IN, BUILT_IN_PREFIX, LogPattern, is_built_in
 from grid.executions.lifecycle import Entered
 from grid.models import ExecutionLog, KnowledgeEntry, LogOccurrence
 
@@ -67,7 +67,7 @@ def keep_log(entered: Entered) -> None:
     record(execution_id, entered.log.findings, now)
 
 
-def record(execution_id: str, findings: Sequence[LogFinding], now: datetime) -> None:
+def record(execution_id: str, findings: Sequence[logfindings.LogFinding], now: datetime) -> None:
     """Replace what was found in the execution's kept log, by at most `MOST_FINDINGS`; the caller holds the transaction."""
     LogOccurrence.objects.filter(log=execution_id).delete()
     LogOccurrence.objects.bulk_create(

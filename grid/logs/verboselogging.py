@@ -30,7 +30,6 @@ class VerboseTimes:
 
 
 def times_of(component: str, now: datetime) -> VerboseTimes:
-    """Return what holds for the processes of a component."""
     until, executions = 0.0, dict[str, float]()
     for row in VerboseLogging.objects.in_force(now):
         if row.component == component:
@@ -41,8 +40,7 @@ def times_of(component: str, now: datetime) -> VerboseTimes:
 
 
 def begin(*, component: str = "", execution: str = "", by: User, reason: str, now: datetime) -> VerboseLogging:
-    """Log more for an hour about the component or, without one, the execution. Raise Rejected with what is wrong: no reason, no such
-    component or execution, one that has ended, or that somebody has begun it already."""
+    """Log more for an hour about the component or, without one, the execution. Raise Rejected with what is wrong."""
     reason = one_line(reason)
     if not reason or len(reason) > REASON_LONGEST:
         sentence = _("Say why in at most {longest} characters: it is in the audit log.", longest=REASON_LONGEST)
@@ -57,18 +55,14 @@ def begin(*, component: str = "", execution: str = "", by: User, reason: str, no
         VerboseLogging.objects.exclude(pk__in=VerboseLogging.objects.in_force(now)).delete()
         subject = {"component": component, "execution": "" if component else execution}
         if (other := VerboseLogging.objects.in_force(now).filter(**subject).first()) is not None:
-            about = {
-                "actor": other.actor_name,
-                "until": moment_words(other.until_at),
-                "reason": as_sentence(other.reason),
-            }
+            about = {"actor": other.actor_name, "until": moment_words(other.until_at)}
+            about["reason"] = as_sentence(other.reason)
             raise _refused("subject", _("{actor} has it logged until {until} already: {reason}", **about))
         if not component and VerboseLogging.objects.in_force(now).exclude(execution="").count() >= MOST_EXECUTIONS:
             sentence = _("More is logged about {most} executions already. End one of them first.", most=MOST_EXECUTIONS)
             raise _refused("subject", sentence)
-        row = VerboseLogging.objects.create(
-            **subject, actor=by, actor_name=by.get_username(), reason=reason, from_at=now, until_at=now + PERIOD
-        )
+        who = {"actor": by, "actor_name": by.get_username(), "reason": reason}
+        row = VerboseLogging.objects.create(**subject, **who, from_at=now, until_at=now + PERIOD)
         until = _("until {until}", until=moment_words(row.until_at))
         write_entry(by, row, {"verbose logs": ["", until], "reason": ["", reason]}, at=now)
     return row

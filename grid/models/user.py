@@ -29,7 +29,7 @@ class Session(AbstractBaseSession):
 
 class EmailChange(models.Model):
     """The address that a person wants to have instead of the account's own, until the link in the letter to it is followed. The link is
-    stored nowhere: `grid.notifications.addresses` derives it from the row."""
+    stored nowhere: `grid.notifications.channels` derives it from the row."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="email_change"

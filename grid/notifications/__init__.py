@@ -4,4 +4,4 @@
 and records what became of it, `sender` sends it as mail or to a webhook; its words are in `letters`.
 """
 
-PUBLIC = ("addresses", "channels", "deliveries", "letters", "outbox", "sender")
+PUBLIC = ("channels", "deliveries", "letters", "outbox", "sender")

@@ -20,8 +20,7 @@ from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt
 from grid.database.turns import PersonTurns
 from grid.models import Delivery, User, WebhookTarget
-from grid.notifications.addresses import letter_to_send
-from grid.notifications.channels import sends_mail
+from grid.notifications.channels import letter_to_send, sends_mail
 from grid.notifications.letters import ALONE, LETTERS, TEST, Payload, SendResult
 
 LEASE = timedelta(minutes=5)  # longer than sending takes
@@ -79,7 +78,6 @@ def is_at_limit(user_id: int, channel: str, now: datetime) -> bool:
 
 
 def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None:
-    """Take a person's next message; None when another sender was faster."""
     alone = due.filter(payload__event__in=ALONE).order_by("pk").first()
     first = alone or due.order_by("pk").first()
     if first is None:

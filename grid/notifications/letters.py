@@ -29,8 +29,6 @@ class SendResult:
 
 
 SENT = SendResult()
-
-
 TEST = "test"
 CONFIRM_ADDRESS = "confirm_address"  # to a new address
 ADDRESS_CHANGED = "address_changed"  # to the one in use before
@@ -80,15 +78,8 @@ def payload_of(
     event: str, title: str, sentence: str, path: str, at: datetime, *, kind: str = "", execution_id: str = ""
 ) -> dict[str, Any]:
     """Return what a delivery stores of its message, as JSON."""
-    return {
-        "event": str(event),
-        "execution": execution_id,
-        "kind": kind,
-        "title": title,
-        "sentence": sentence,
-        "path": path,
-        "at": at.isoformat(),
-    }
+    words = {"title": title, "sentence": sentence, "path": path}
+    return {"event": str(event), "execution": execution_id, "kind": kind, **words, "at": at.isoformat()}
 
 
 def what_of(payload: Payload) -> str:
@@ -101,7 +92,6 @@ def next_of(payload: Payload) -> str:
 
 
 def subject(payloads: Sequence[Payload]) -> str:
-    """Return the subject of the mail that tells all of these."""
     count = len(payloads)
     words = f"Compute Grid: {what_of(payloads[0]) if count == 1 else plural(count, 'notification', 'notifications')}"
     return words if len(words) <= _SUBJECT_LENGTH else f"{words[: _SUBJECT_LENGTH - 1]}…"

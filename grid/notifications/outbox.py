@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from grid import models
+from grid.audit.entries import write_about
 from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, listed, listed_up_to, plural
@@ -27,8 +28,6 @@ MESSAGE_LONGEST = 300
 NAMED = 10  # executions in a notification
 # Within which the same message about the same executions is a form that was sent twice.
 SENT_TWICE = timedelta(minutes=10)
-
-
 # By the state of an execution, or the outcome of a run.
 _EVENTS = {
     "running": NotificationEvent.STARTED,
@@ -38,24 +37,12 @@ _EVENTS = {
     "not_started": NotificationEvent.FAILED,
     "stopped": NotificationEvent.STOPPED,
 }
-_BY_DEFAULT = {
-    NotificationEvent.FAILED: ("in_page", "email"),
-    NotificationEvent.STOPPING_SOON: ("in_page", "email"),
-    NotificationEvent.STOPPED: ("in_page",),
-    NotificationEvent.SCHEDULE_PAUSED: ("in_page", "email"),
-    NotificationEvent.FILES_NOT_SAVED: ("in_page", "email"),
-    NotificationEvent.BUDGET: ("in_page", "email"),
-    NotificationEvent.MAINTENANCE: ("in_page", "email"),
-    NotificationEvent.CPU_CONTENTION: ("in_page",),
-    NotificationEvent.MESSAGE: ("in_page", "email"),
-    NotificationEvent.ALERT: ("in_page", "email"),
-}
+_NOT_BY_DEFAULT = {NotificationEvent.STARTED, NotificationEvent.SUCCEEDED, NotificationEvent.QUEUE_POSITION}
+_IN_PAGE_ONLY = {NotificationEvent.STOPPED, NotificationEvent.CPU_CONTENTION}
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenChannels:
-    """By which channels somebody is told of an event."""
-
     in_page: bool = False
     email: bool = False
     webhook: bool = False
@@ -140,13 +127,11 @@ def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
 
 
 def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
-    """Tell somebody that nothing new is launched from a time on."""
     about = _Subject(user, _("No new launches"), "maintenance", "/executions/")
     _write(about, NotificationEvent.MAINTENANCE, sentence, now)
 
 
 def tell_of_alerts(user: User, title: str, sentence: str, *, path: str, now: datetime) -> None:
-    """Tell an operator what fires and what is over."""
     _write(_Subject(user, title[:160], "alert", path), NotificationEvent.ALERT, sentence, now)
 
 
@@ -168,15 +153,9 @@ def _write(about: _Subject, event: NotificationEvent, sentence: str, now: dateti
     channels = default_channels(event) if chosen is None else ChosenChannels(*chosen)
     sentence = sentence.replace("\x00", "")[:_SENTENCE_LENGTH]  # PostgreSQL does not store NUL
     if channels.in_page:
-        models.Notification.objects.create(
-            user_id=user_id,
-            execution_id=about.execution_id or None,
-            event=event,
-            title=about.title,
-            sentence=sentence,
-            path=about.path,
-            at=now,
-        )
+        words = {"title": about.title, "sentence": sentence, "path": about.path}
+        execution_id = about.execution_id or None
+        models.Notification.objects.create(user_id=user_id, execution_id=execution_id, event=event, at=now, **words)
     payload = payload_of(
         event, about.title, sentence, about.path, now, kind=about.kind, execution_id=about.execution_id
     )
@@ -189,15 +168,14 @@ def _write(about: _Subject, event: NotificationEvent, sentence: str, now: dateti
 
 
 def default_channels(event: NotificationEvent) -> ChosenChannels:
-    return ChosenChannels(**dict.fromkeys(_BY_DEFAULT.get(event, ()), True))
+    is_told = event not in _NOT_BY_DEFAULT
+    return ChosenChannels(in_page=is_told, email=is_told and event not in _IN_PAGE_ONLY)
 
 
 def event_of(state: str, *, actor: str, owner: str, is_attached: bool = False) -> NotificationEvent | None:
     """Return what the owner is told of a state or outcome; None for the owner's own stop, and that of an attached cluster."""
     event = _EVENTS.get(state)
-    if event is NotificationEvent.STOPPED and (is_attached or actor == owner):
-        return None
-    return event
+    return None if event is NotificationEvent.STOPPED and (is_attached or actor == owner) else event
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,18 +236,10 @@ def send_message(execution_ids: Collection[str], text: str, *, by: User, now: da
         only = own[0].pk if len(own) == 1 else ""
         about = _Subject(owner, title[:160], "message", f"/executions/{only}/" if only else "/executions/", only)
         _write(about, NotificationEvent.MESSAGE, message_sentence(text, names), now)
-    AuditEntry.objects.create(
-        at=now,
-        actor=by,
-        actor_name=by.get_username(),
-        action=AuditEntry.Action.SENT,
-        object_type="message",
-        object_id=key,
-        object_name=text[:200],
-        changes={
-            "text": ["", text],
-            "owners": [[], sorted(owner.get_username() for owner in by_owner)],
-            "executions": [[], [row.pk for own in by_owner.values() for row in own]],
-        },
-    )
+    changes = {
+        "text": ["", text],
+        "owners": [[], sorted(owner.get_username() for owner in by_owner)],
+        "executions": [[], [row.pk for own in by_owner.values() for row in own]],
+    }
+    write_about(by, ("message", key, text), changes, action=AuditEntry.Action.SENT, at=now)
     return len(by_owner)

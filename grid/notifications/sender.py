@@ -43,24 +43,19 @@ LOOK_SECONDS = 2.0
 PAUSE_SECONDS = 0.25  # between two looks however much there is: others need the database too
 # Messages that are under way at once.
 ROOM: Mapping[str, int] = {Delivery.Channel.EMAIL: 4, Delivery.Channel.WEBHOOK: 20}
-
-
 AT_ONCE = 4
-
-
 MAIL_SECONDS = 60.0  # for all of one mail; each step of the conversation has EMAIL_TIMEOUT
-
-
 POST_SECONDS = 10.0  # for all of one post
 SIGNATURE = "X-Hub-Signature-256"  # as GitHub signs, so that receivers and libraries know it
 _GONE = 410
+_NO_LOGIN = _("The mail server does not accept the name and password of this installation. Tell an admin.")
+_NO_TLS = _("The mail server offers no TLS or no login, which this installation asks for. Tell an admin.")
 _UNUSABLE = SendResult(_("The mail server takes no mail for this address. Correct it on your account."), True)
 
 
 class Mailer:
-    """Sends; `close` it."""
-
     def __init__(self, *, seconds: float = MAIL_SECONDS) -> None:
+        # Of its own: an SMTP server may take its time.
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mail")
         self._seconds = seconds
 
@@ -98,33 +93,26 @@ def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult
         codes = [code for code, _ in error.recipients.values()]
         return _UNUSABLE if all(code >= 500 for code in codes) else SendResult(_("The mail server refused it for now."))
     except smtplib.SMTPAuthenticationError:
-        return SendResult(
-            _("The mail server does not accept the name and password of this installation. Tell an admin.")
-        )
+        return SendResult(_NO_LOGIN)
     except smtplib.SMTPResponseException as error:
         return SendResult(_("The mail server refused it ({code}). Tell an admin.", code=error.smtp_code))
     except smtplib.SMTPNotSupportedError:
-        return SendResult(
-            _("The mail server offers no TLS or no login, which this installation asks for. Tell an admin.")
-        )
+        return SendResult(_NO_TLS)
     except ssl.SSLCertVerificationError:
         return SendResult(_("The certificate of the mail server is not valid. Tell an admin."))
     except (smtplib.SMTPException, OSError) as error:
         return SendResult(_("The mail server cannot be reached ({error}). Tell an admin.", error=type(error).__name__))
     except ValueError as error:  # of a sender that is no address, or a password that SMTP cannot carry
-        return SendResult(
-            _(
-                "This installation's settings for e-mail cannot be used ({error}). Tell an admin.",
-                error=type(error).__name__,
-            )
-        )
+        unusable = _("This installation's settings for e-mail cannot be used ({error}). Tell an admin.")
+        return SendResult(unusable.format(error=type(error).__name__))
     finally:
         connection.close()
     return SENT
 
 
 class Poster:
-    """Posts; `close` it. Private addresses are called when `allowed`, public ones unless `denied`; `tls` is a test's own authority."""
+    """Posts from inside our network to what a person has typed: private addresses only when `allowed`, public ones unless `denied`. No
+    redirect is followed, and of an answer only its status is told. `close` it; `tls` is a test's own authority."""
 
     def __init__(
         self,
@@ -142,7 +130,6 @@ class Poster:
         self._connections.close()
 
     async def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> SendResult:
-        """Post the body and return what became of it."""
         permitted: list[bool] = []  # of the addresses that the name leads to
         host = URL(url).host or ""
         headers = {
@@ -159,18 +146,16 @@ class Poster:
                 async with request as answer:
                     status = answer.status
         except TimeoutError:
-            return SendResult(
-                _("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=self._seconds)
-            )
+            late = _("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=self._seconds)
+            return SendResult(late)
         except aiohttp.ClientConnectorCertificateError:
             return SendResult(_("The certificate of {host} is not valid.", host=host))
         except aiohttp.ClientConnectorDNSError:
             return SendResult(_("The name {host} leads to no address.", host=host))
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if permitted and not any(permitted):
-                return SendResult(
-                    _("{host} leads to a private or excepted address: ask an admin to allow it.", host=host), True
-                )
+                private = _("{host} leads to a private or excepted address: ask an admin to allow it.", host=host)
+                return SendResult(private, True)
             return SendResult(_("{host} cannot be reached ({error}).", host=host, error=type(error).__name__))
         return _result(host, status)
 
@@ -179,14 +164,8 @@ def _result(host: str, status: int) -> SendResult:
     if 200 <= status < 300:
         return SENT
     if 300 <= status < 400:
-        return SendResult(
-            _(
-                "{host} redirects ({status}), which is not followed. Enter the address that it leads to.",
-                host=host,
-                status=status,
-            ),
-            True,
-        )
+        redirects = _("{host} redirects ({status}), which is not followed. Enter the address that it leads to.")
+        return SendResult(redirects.format(host=host, status=status), True)
     return SendResult(_("{host} answered with status {status}.", host=host, status=status), status == _GONE)
 
 
@@ -247,9 +226,8 @@ class Sender:
         try:
             result = await self._send(parcel)
             if not result.is_sent:
-                logger.info(
-                    "notification not sent channel=%s user=%s reason=%s", parcel.channel, parcel.user_id, result.error
-                )
+                about = (parcel.channel, parcel.user_id, result.error)
+                logger.info("notification not sent channel=%s user=%s reason=%s", *about)
             await self._record(parcel, result)
         finally:
             del self._under_way[parcel.channel, parcel.user_id]
@@ -261,10 +239,10 @@ class Sender:
         try:
             if parcel.channel == Delivery.Channel.EMAIL:
                 return await self._mailer.send(parcel.address, parcel.payloads, parcel.message)
-            payload, message = parcel.payloads[0], parcel.message
-            body = webhook_body(payload, message, settings.DASHBOARD_ORIGIN)
-            event = str(payload["event"])
-            return await self._poster.post(parcel.address, parcel.secret, body, event=event, message=str(message))
+            payload = parcel.payloads[0]
+            body = webhook_body(payload, parcel.message, settings.DASHBOARD_ORIGIN)
+            about = {"event": str(payload["event"]), "message": str(parcel.message)}
+            return await self._poster.post(parcel.address, parcel.secret, body, **about)
         except Exception as error:
             logger.exception("notification not sent channel=%s user=%s", parcel.channel, parcel.user_id)
             return SendResult(_("It could not be sent ({error}).", error=type(error).__name__))

@@ -18,8 +18,7 @@ _request: ContextVar[str] = ContextVar("request", default="")
 _execution: ContextVar[str] = ContextVar("execution", default="")
 # Who asks is known only on the way inwards, in a task or thread whose context the outer lines do not see: so it is a box that all share.
 _user: ContextVar[list[str] | None] = ContextVar("user", default=None)
-
-
+# Only our own become verbose: libraries' would say what must not be in a log, such as the values in statements to the database.
 LOGGERS = ("grid", "dashboard")
 
 
@@ -36,8 +35,7 @@ def subjects() -> Mapping[str, str]:
 
 @contextmanager
 def of_request(given: str = "") -> Iterator[str]:
-    """Say that what follows belongs to one request, and yield its id: the one `given` by whoever asks if it is well formed, else a new
-    one."""
+    """Say that what follows belongs to one request, and yield its id: the one `given` if it is well formed, else a new one."""
     id = given if _WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
     token, user_token = _request.set(id), _user.set([])
     try:

@@ -20,13 +20,11 @@ REGISTRY = CollectorRegistry()
 
 # A start takes seconds where image and node are there, and half an hour where a large node has to be made.
 _START_BUCKETS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
-_REQUEST_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1, 5, 30)
-_BEHIND_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
-_PAGE_BUCKETS = (0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
-_DATABASE_BUCKETS = (0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5)
-
 _counter, _gauge = partial(Counter, registry=REGISTRY), partial(Gauge, registry=REGISTRY)
 _histogram, _summary = partial(Histogram, registry=REGISTRY), partial(Summary, registry=REGISTRY)
+_start_times = partial(_histogram, buckets=_START_BUCKETS)
+_delays = partial(_histogram, buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30))
+_page_times = partial(_histogram, buckets=(0.025, 0.1, 0.25, 0.5, 1, 2.5, 10))
 
 _states = _counter("compute_grid_execution_states_entered", "Executions that entered a state.", ["state"])
 _failures = _counter(
@@ -34,49 +32,39 @@ _failures = _counter(
     "Executions that failed: with state failed by their own program, with error otherwise; by the code of the reason.",
     ["state", "reason"],
 )
-_starts = _histogram(
-    "compute_grid_start_seconds",
-    "From the launch until the execution ran, or ended before.",
-    ["kind", "ran"],
-    buckets=_START_BUCKETS,
+_starts = _start_times(
+    "compute_grid_start_seconds", "From the launch until the execution ran, or ended before.", ["kind", "ran"]
 )
-_phases = _histogram(
+_phases = _start_times(
     "compute_grid_start_phase_seconds",
     "Phases of starts; one that was not needed or is not known is left out.",
     ["phase"],
-    buckets=_START_BUCKETS,
 )
 _requests = _histogram(
     "compute_grid_api_request_seconds",
     "From a request to the API server until its answer began; the code is 0 when none came.",
     ["method", "code"],
-    buckets=_REQUEST_BUCKETS,
+    buckets=(0.005, 0.02, 0.1, 0.5, 1, 5, 30),
 )
-_behind = _histogram(
-    "compute_grid_live_page_behind_seconds",
-    "How long a live page that was due waited for its turn.",
-    ["page"],
-    buckets=_BEHIND_BUCKETS,
+_behind = _delays(
+    "compute_grid_live_page_behind_seconds", "How long a live page that was due waited for its turn.", ["page"]
 )
 SOCKETS = _gauge("compute_grid_live_sockets", "Browsers that follow a live page of this process.")
 
-_served = _histogram(
+_served = _page_times(
     "compute_grid_http_request_seconds",
     "From a request of a browser until its answer began, by the name of the URL pattern.",
     ["route", "method", "code"],
-    buckets=_PAGE_BUCKETS,
 )
-_on_screen = _histogram(
+_on_screen = _delays(
     "compute_grid_event_to_screen_seconds",
     "From the moment that a cache took in a change until a browser's websocket was handed the message with it.",
     ["page"],
-    buckets=_BEHIND_BUCKETS,
 )
-_proxied = _histogram(
+_proxied = _page_times(
     "compute_grid_proxy_request_seconds",
     "From a request to the proxy until its answer began; a program's own 502, 503 and 504 are counted as 500.",
     ["code"],
-    buckets=_PAGE_BUCKETS,
 )
 PROXY_WEBSOCKETS = _gauge("compute_grid_proxy_websockets", "Open websockets of people's programs.")
 _launches = _counter("compute_grid_launches", "Executions that were launched.", ["kind"])
@@ -89,7 +77,7 @@ _database = _histogram(
     "compute_grid_database_seconds",
     "Statements to the database, until it began to answer.",
     ["vendor"],
-    buckets=_DATABASE_BUCKETS,
+    buckets=(0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5),
 )
 _database_errors = _counter(
     "compute_grid_database_errors",
@@ -133,7 +121,6 @@ _routes: set[str] = set()
 
 
 def entered(state: str, reason: str) -> None:
-    """Count that an execution entered the state."""
     _states.labels(state).inc()
     if state in ("failed", "error"):
         _failures.labels(state, _bounded(reason)).inc()
@@ -148,7 +135,6 @@ def started(kind: str, total: float, phases: Mapping[str, float | None], *, ran:
 
 
 def asked(method: str, code: int, seconds: float) -> None:
-    """Count a request to the API server."""
     _requests.labels(_method(method), CODES.get(code, OTHER)).observe(seconds)
 
 
@@ -176,7 +162,6 @@ def proxied(code: int, seconds: float) -> None:
 
 
 def launched(kind: str) -> None:
-    """Count a launch."""
     _launches.labels(kind).inc()
 
 
@@ -185,53 +170,25 @@ def asked_for_slots(result: str, count: int = 1) -> None:
     _admissions.labels(result).inc(count)
 
 
-@cache
-def database_statements(vendor: str) -> Histogram:
-    """Return what a statement's seconds are observed in."""
-    return _database.labels(vendor)
-
-
-def database_failed() -> None:
-    """Count a connection or a statement that failed."""
-    _database_errors.inc()
-
-
 def listed_again(cache: str, reason: str) -> None:
     """Count that a cache's list was read again: "expired", "fruitless" or "misunderstood"."""
     _relists.labels(cache, reason).inc()
 
 
-def watches_of(cache: str) -> Gauge:
-    """Return the gauge of the cache's open watches."""
-    return _watches.labels(cache)
-
-
 def periodic_succeeded(task: str, seconds: float, now: datetime) -> None:
-    """Count a run of a periodic task."""
     _periodic.labels(task).observe(seconds)
     _periodic_success.labels(task).set(now.timestamp())
 
 
 def periodic_failed(task: str, seconds: float) -> None:
-    """Count a run of a periodic task that failed."""
     _periodic.labels(task).observe(seconds)
     _periodic_failures.labels(task).inc()
 
 
-def forget_periodic(task: str) -> None:
-    """Drop when a periodic task last succeeded, as it ends: a process that no longer leads is not late."""
-    _periodic_success.remove(task)
-
-
+database_failed, watches_of = _database_errors.inc, _watches.labels
+forget_periodic = _periodic_success.remove  # as the task ends: a process that no longer leads is not late
 # Looking a child up by its labels takes as long as observing.
-@cache
-def _of_page(page: str) -> Histogram:
-    return _on_screen.labels(page)
-
-
-@cache
-def _late(page: str) -> Histogram:
-    return _behind.labels(page)
+database_statements, _of_page, _late = cache(_database.labels), cache(_on_screen.labels), cache(_behind.labels)
 
 
 def _method(method: str) -> str:

@@ -47,8 +47,6 @@ class _OpenSpan:
 
 
 class OpenTelemetry:
-    """What makes spans while tracing is on."""
-
     def __init__(self, process: str) -> None:
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": f"compute-grid-{process}"}
         exporter = OTLPSpanExporter(timeout=None if os.environ.get(_TIMEOUT) else _SECONDS)

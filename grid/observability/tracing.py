@@ -87,6 +87,5 @@ def started(
 
 
 def note(name: str, value: Value) -> None:
-    """Add an attribute to the span around, if any."""
     if _current:
         _current[0].note(name, value)

@@ -51,8 +51,7 @@ WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """An alert: fires once `expression` has had a result for `lasts`. The texts may have Prometheus' template marks. `runbook` is an
-    anchor in docs/alerts.md."""
+    """Fires once `expression` has had a result for `lasts`; texts may have Prometheus' template marks; `runbook` is in docs/alerts.md."""
 
     name: str
     expression: str
@@ -86,7 +85,7 @@ def _burn_alert(target: LevelTarget, rate: BurnRate) -> AlertRule:
             long=rate.long,
             promise=target.promise,
         ),
-        runbook=level.runbook,
+        runbook=level.runbook or level.id,
         level=level.id,
     )
 

@@ -17,7 +17,6 @@ _HEAD = "# Made by `manage.py monitoring` from grid/servicelevels/; do not edit.
 
 
 def monitoring_files(targets: Sequence[LevelTarget]) -> dict[str, str]:
-    """Return the text of each file by name."""
     rules = rule_groups(targets)
     return {
         RULES_FILE: _HEAD + _yaml(rules),
@@ -27,7 +26,6 @@ def monitoring_files(targets: Sequence[LevelTarget]) -> dict[str, str]:
 
 
 def rule_groups(targets: Sequence[LevelTarget]) -> dict[str, Any]:
-    """Return the recording and alerting rules, as a rule file of Prometheus has them."""
     # In one group: its rules are evaluated one after the other, so an alert sees what was just recorded.
     levels = [rule for target in targets for rule in (*_recorded(target), *map(_alert, burn_alerts([target])))]
     return {
@@ -122,7 +120,6 @@ _PLATFORM: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
 
 
 def dashboard(targets: Sequence[LevelTarget]) -> dict[str, Any]:
-    """Return the dashboard as Grafana imports it."""
     panels: list[dict[str, Any]] = []
     firing = ('ALERTS{alertname=~"ComputeGrid.+",alertstate="firing"}', "{{alertname}} {{severity}}")
     panels.append(_panel(_("Alerts that fire"), "short", [firing], x=0, y=0, width=_WIDTH))

@@ -28,7 +28,6 @@ def _increase(metric: str, *matchers: str) -> str:
 
 
 def _slower(metric: str, *matchers: str) -> str:
-    """Return how many were slower than the threshold, of a histogram."""
     return f"{_increase(metric + '_count', *matchers)} - {_increase(metric + '_bucket', *matchers, '$bucket')}"
 
 
@@ -41,7 +40,6 @@ class ServiceLevel:
     """
 
     id: str
-    runbook: str
     title: str
     promise: str
     explained: str
@@ -55,6 +53,7 @@ class ServiceLevel:
     steps_of_second: int = 1
     highest_threshold: int = 0
     fewest: int = 10
+    runbook: str = ""  # if it is not the id
 
     @property
     def name(self) -> str:
@@ -88,7 +87,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
     ),
     ServiceLevel(
         id="queue-time",
-        runbook="queue-time",
         title=_("Queue time"),
         promise=_("{objective} of starts get their slots within {threshold}."),
         explained=_("From the launch until slots are reserved. A person over the quota waits too, and counts."),
@@ -102,7 +100,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
     ),
     ServiceLevel(
         id="queue-length",
-        runbook="queue-length",
         title=_("Queue length"),
         promise=_("In {objective} of the time no more than {threshold} executions are queued."),
         explained=_("Looked at each minute, of all people together."),
@@ -117,7 +114,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
     ),
     ServiceLevel(
         id="failure-rate",
-        runbook="failure-rate",
         title=_("Failure rate"),
         promise=_("{objective} of executions end without an error of the platform."),
         explained=_(
@@ -131,7 +127,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
     ),
     ServiceLevel(
         id="event-to-screen",
-        runbook="event-to-screen",
         title=_("Event to screen"),
         promise=_("{objective} of updates reach the browser within {threshold}."),
         explained=_(
@@ -188,12 +183,7 @@ class LevelTarget:
 
     @property
     def budget(self) -> float:
-        """Return the share that may be bad."""
         return round(1 - self.objective / OBJECTIVE_OF, 6)
-
-    @property
-    def objective_words(self) -> str:
-        return f"{self.objective * 100 / OBJECTIVE_OF:g} %"
 
     @property
     def measured_threshold(self) -> int:
@@ -202,16 +192,11 @@ class LevelTarget:
         return max((step for step in steps if step <= self.threshold), default=steps[0]) if steps else self.threshold
 
     @property
-    def threshold_words(self) -> str:
-        level = self.level
-        if level.unit in ("seconds", "milliseconds"):
-            return duration_words(self.measured_threshold / level.steps_of_second)
-        return f"{self.measured_threshold:,}"
-
-    @property
     def promise(self) -> str:
-        """Return what is promised as a sentence."""
-        return self.level.promise.format(objective=self.objective_words, threshold=self.threshold_words)
+        threshold = f"{self.measured_threshold:,}"
+        if self.level.unit in ("seconds", "milliseconds"):
+            threshold = duration_words(self.measured_threshold / self.level.steps_of_second)
+        return self.level.promise.format(objective=f"{self.objective * 100 / OBJECTIVE_OF:g} %", threshold=threshold)
 
     def bad(self, window: str, step: str = "1m") -> str:
         return self._filled(self.level.bad, window, step)
@@ -245,8 +230,6 @@ def duration_words(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LevelDay:
-    """What was counted on a day."""
-
     day: date
     bad: float
     total: float

@@ -20,7 +20,6 @@ from django.db import transaction
 from django.db.models import Q
 
 from grid.accounts import sessions
-from grid.accounts.sessions import stored_key, valid_users
 from grid.clusters.frameworks import framework
 from grid.configuration import GRANT_LONGEST_DAYS
 from grid.core.labels import HEAD
@@ -79,7 +78,7 @@ def issue_ticket(
         execution=place if isinstance(place, Execution) else place.execution,
         port_share=place if isinstance(place, PortShare) else None,
         user=user,
-        session_key=stored_key(session_key),
+        session_key=sessions.stored_key(session_key),
         ticket_hash=_hash(f"{ticket}.{opener_digest}"),
         created_at=now,
     )
@@ -109,7 +108,7 @@ def passages(keys: Collection[Key]) -> dict[Key, Passage]:
     )
     held = {key: grant for key, grant in stored if key in wanted}
     living = [grant for grant in held.values() if not grant.execution.is_final]
-    logged_in = valid_users({grant.session_key for grant in living})
+    logged_in = sessions.valid_users({grant.session_key for grant in living})
     ports = {(grant.user_id, _place(grant)) for grant in living if grant.port_share_id}
     allowed = openable({(grant.user_id, grant.execution_id) for grant in living if not grant.port_share_id})
     allowed |= openable_ports(ports) if ports else set()
@@ -131,7 +130,6 @@ def touch(used: Collection[Use], now: datetime) -> None:
 
 
 def _place(grant: WorkspaceGrant) -> str:
-    """Return what the origin is named after on which the grant holds."""
     return grant.port_share_id or grant.execution_id
 
 
@@ -170,7 +168,6 @@ def _web_server(execution: Execution) -> tuple[int, str, bool]:
 
 
 def digest(opener: str) -> str:
-    """Return the digest of an opener, which the dashboard is given."""
     return _hash(f"opener {opener}")
 
 

@@ -19,8 +19,7 @@ Pair = tuple[int, str]  # a user's id and an execution's, or a shared port's
 
 
 def may_open(user_id: int, execution: Execution) -> bool:
-    """Return True for an active account of the project's owner or a contributor; unless it is a cluster, only for its own owner. An app
-    may also be opened by members with whom it is shared."""
+    """Return True for the owner as a contributor, for contributors if it is a cluster, and for members with whom an app is shared."""
     pair = (user_id, execution.pk)
     return pair in openable([pair])
 
@@ -47,7 +46,6 @@ def openable(pairs: Collection[Pair]) -> set[Pair]:
 
 
 def _active_roles(users: Collection[int], projects: Collection[str]) -> tuple[set[int], dict[tuple[str, int], str]]:
-    """Return who of these has an active account, and their roles by project and user."""
     active = set(User.objects.filter(pk__in=users, is_active=True).values_list("pk", flat=True))
     memberships = Membership.objects.filter(project_id__in=projects, user_id__in=active)
     rows = memberships.values_list("project_id", "user_id", "role")

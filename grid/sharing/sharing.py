@@ -1,6 +1,7 @@
 """Shares a running app with members of its project, whom its owner chooses by name. `opening` decides by it who may open the app.
 
-Only an app: whoever opens a workspace has a shell as its owner, with the owner's HOME and secrets.
+Only an app: whoever opens a workspace has a shell as its owner, with the owner's HOME and secrets. Of a running workspace a port is shared,
+and so the program that its owner started there: members reach it on an origin of its own, and never the IDE.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -22,6 +23,9 @@ from grid.models import AppShare, Environment, Execution, Membership, PortShare,
 from grid.models.environment import Kind
 from grid.sharing.opening import openable_ports
 
+_OWN_PORT = _(
+    "That is the workspace’s own port: behind it is a shell with your files and secrets. Start your app on another."
+)
 LOWEST, HIGHEST = 1024, 65535
 MOST = 10  # of one workspace
 
@@ -74,16 +78,13 @@ def port_problem(port: int, own: int) -> str:
     if not LOWEST <= port <= HIGHEST:
         return _("Choose a port from {lowest} to {highest}.", lowest=LOWEST, highest=HIGHEST)
     if port == own:
-        return _(
-            "That is the workspace’s own port: behind it is a shell with your files and secrets. Start your app on another."
-        )
+        return _OWN_PORT
     if port in FRONT_PORTS:
         return _("This port is the platform’s. Start your app on another.")
     return ""
 
 
 def shared_ports(execution: Execution, now: datetime) -> Sequence[PortShare]:
-    """Return what is shared of it now, by port."""
     lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), execution=execution)
     return list(lasting.prefetch_related("members").order_by("port"))
 
@@ -120,7 +121,6 @@ def running_ports() -> frozenset[int]:
 
 
 def ports_shared_with(user_id: int) -> Sequence[PortShare]:
-    """Return the shared ports that others' workspaces let the user open now, by name."""
     running = PortShare.objects.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
     shares = list(running.filter(members=user_id).select_related("execution__owner").order_by("name", "pk"))
     allowed = openable_ports({(user_id, share.pk) for share in shares}) if shares else set()
@@ -130,8 +130,7 @@ def ports_shared_with(user_id: int) -> Sequence[PortShare]:
 def share_port(
     execution_id: str, *, port: int, name: str, members: Collection[User], hours: int, by: User, now: datetime
 ) -> PortShare:
-    """Share the port with these members, for so many hours, or until the workspace stops (0). The history and the audit log say so. Raise
-    Rejected for what is no running workspace of theirs, for a port that is not shared, and for people who are no members."""
+    """Share the port with these members for so many hours, or until the workspace stops (0), with an audit entry. Raise Rejected."""
     while True:
         with transaction.atomic():
             execution = Execution.objects.select_for_update(no_key=True).get(pk=execution_id)
@@ -194,11 +193,8 @@ def _why_not(execution: Execution, port: int, name: str, members: Collection[Use
     if shares.filter(port=port).exists():
         return Problem("port", _("This port is shared already. Stop sharing it first."), "port")
     if shares.count() >= MOST:
-        return Problem(
-            "",
-            _("At most {most} ports of a workspace are shared at a time. Stop sharing one first.", most=MOST),
-            "most",
-        )
+        many = _("At most {most} ports of a workspace are shared at a time. Stop sharing one first.", most=MOST)
+        return Problem("", many, "most")
     offered = {user.pk for user in members_to_share_with(execution)}
     if not members or not {user.pk for user in members} <= offered:
         return Problem("members", _("Choose at least one member of its project, and nobody else."), "member")

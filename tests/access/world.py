@@ -49,7 +49,7 @@ from grid.models import (
     User,
     Workspace,
 )
-from grid.notifications.addresses import letter_to_send
+from grid.notifications.channels import letter_to_send
 from grid.notifications.letters import CONFIRM_ADDRESS
 from grid.queue.launches import why_not_launch
 from grid.runtime import Runtime

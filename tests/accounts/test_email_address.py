@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from grid.models import AuditEntry, Delivery, EmailChange, User
-from grid.notifications import addresses
+from grid.notifications import channels
 from grid.notifications.deliveries import record_result, take_due
 from grid.notifications.sender import send
 from tests.conftest import People
@@ -161,7 +161,7 @@ def test_address_of_another_account_is_answered_like_any_other(people: People, a
 
 
 def test_letters_to_strangers_are_bounded(people: People, alice: Client) -> None:
-    for number in range(addresses.MOST_LETTERS):
+    for number in range(channels.MOST_LETTERS):
         ask(alice, f"victim{number}@new.example")
     answer = alice.post("/account/", {"name": "Kept?", "email": "victim9@new.example"})
     assert answer.status_code == 422
@@ -169,7 +169,7 @@ def test_letters_to_strangers_are_bounded(people: People, alice: Client) -> None
     assert User.objects.get(pk=people.owner.pk).get_full_name() == "", "a refused form stores nothing"
     page = alice.post("/account/email/send-again/", follow=True).content.decode()
     assert "Wait a little." in page
-    assert Delivery.objects.filter(payload__event="confirm_address").count() == addresses.MOST_LETTERS
+    assert Delivery.objects.filter(payload__event="confirm_address").count() == channels.MOST_LETTERS
 
 
 def test_a_removed_address_is_gone_at_once_and_told(people: People, alice: Client) -> None:

@@ -12,7 +12,6 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.alerts import page as pages
-from dashboard.alerts import records
 from dashboard.alerts.page import ALERTS
 from dashboard.alerts.viewmodel import alert_line, runbook_html, section_of
 from dashboard.shell.access import Role, assign_role
@@ -139,7 +138,7 @@ def test_the_table(listens: None) -> None:
 
 
 def test_ended_alerts_are_paged(listens: None, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "PER_PAGE", 2)
+    monkeypatch.setattr(pages, "PER_PAGE", 2)
     for number in range(5):
         over = posted("resolved", fingerprint=f"f{number}", labels={"alertname": f"Alert{number}"})
         keep(read_post(over), timezone.now())
@@ -210,7 +209,7 @@ def test_critical_alert_is_on_every_page_of_operators_only(people: People) -> No
 @pytest.mark.parametrize("gone", ["resolved", "silenced", "silent"])
 def test_the_line_is_gone_when_the_alert_is(gone: str, people: People) -> None:
     critical()
-    assert records.critical_alerts(timezone.now())
+    assert pages.critical_alerts(timezone.now())
     if gone == "resolved":
         critical(status="resolved")
     elif gone == "silenced":
@@ -218,7 +217,7 @@ def test_the_line_is_gone_when_the_alert_is(gone: str, people: People) -> None:
         AlertSilence.objects.create(name="x", matchers=LABELS, reason="known", author_name="olga", until_at=until)
     else:
         Alert.objects.update(heard_at=timezone.now() - timedelta(hours=6))
-    assert not records.critical_alerts(timezone.now())
+    assert not pages.critical_alerts(timezone.now())
     if gone == "silenced":
         assert "Silenced by olga until" in client_of(people.operator).get("/alerts/").content.decode()
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.announcements import page as announced
+from dashboard.announcements import records as announced
 from dashboard.announcements.viewmodel import Banners, banners_fragment
 from grid.models import Announcement, AnnouncementReader, AuditEntry, Execution, User
 from grid.runtime import Runtime

@@ -14,8 +14,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.audit.records import read_audit
 from dashboard.audit.viewmodel import AuditPosition, AuditView
+from dashboard.audit.views import read_audit
 from grid.audit.sealing import seal
 from grid.models import AuditEntry, User
 from tests.conftest import People

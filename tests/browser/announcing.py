@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from dashboard.announcements import page as announced
+from dashboard.announcements import records as announced
 from grid.models import Announcement
 from tests.browser import executing
 from tests.browser.server import Stage

@@ -10,8 +10,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from dashboard.demonstration import viewmodel
-from dashboard.demonstration.viewmodel import FAILURES, FailureButton, demonstration_view
+from dashboard.demonstration.views import FAILURES, MOST_CHURN, MOST_PODS, FailureButton, demonstration_view
 from grid.core.errors import ClusterUnavailable, Conflict
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, look_for_sandbox, new_runtime
@@ -145,13 +144,13 @@ def test_failure_without_target_is_reported_in_words_of_cluster(
 
 def test_a_slider_never_shows_less_than_there_is() -> None:
     wanted = {"nodes": 50, "pods": 1550, "churn": 500.4}
-    pods, churn = demonstration_view({**POPULATION, "wanted": wanted}).sliders
+    pods, churn = demonstration_view({**POPULATION, "wanted": wanted})["sliders"]
     assert (pods.value, pods.value % pods.step) == (1550, 0)
     assert churn.most >= churn.value == 501
 
 
 def test_page_limits_equal_those_of_embedded_cluster() -> None:
-    assert (viewmodel.MOST_PODS, viewmodel.MOST_CHURN) == (plan.MOST_PODS, plan.MOST_CHURN)
+    assert (MOST_PODS, MOST_CHURN) == (plan.MOST_PODS, plan.MOST_CHURN)
 
 
 def test_unresponsive_cluster_is_reported_in_words(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.logs.viewmodels.log import LogQuery, LogSource, LogView
-from dashboard.logs.viewmodels.log_level import level_of
 from dashboard.logs.viewmodels.log_lines import (
     LONGEST_ROW,
     PAGE_BYTES,
@@ -20,6 +19,7 @@ from dashboard.logs.viewmodels.log_lines import (
     cursor_before,
     cursor_text,
     kept_page,
+    level_of,
     merged,
     newest,
     parse_cursor,
@@ -139,7 +139,7 @@ def test_endless_line_takes_little_memory_and_progress_keeps_end() -> None:
         bar.take(bar.cut(b"\r%d steps" % percent))
         assert len(bar._rest) < 66_000
     [row] = rows_of(bar.lines())
-    assert (row.clock, row.html) == ("09:00:00", "19999 steps")
+    assert (row.stamp[11:19], row.html) == ("09:00:00", "19999 steps")
     [row] = rows_of(taken("<" * 300_000, size=50_000).lines())
     assert row.html == "&lt;" * LONGEST_ROW
     assert row.cut > 0
@@ -188,7 +188,7 @@ def test_logs_become_one_in_the_order_of_time() -> None:
     worker = PodLines("abcde")
     worker.take(worker.cut(b"2026-03-04T09:00:02Z two\n  of two lines\n2026-03-04T09:00:03.25Z three"))
     rows = rows_of(merged([head.lines(), worker.lines()]))
-    assert [(row.pod, row.clock, row.html) for row in rows] == [
+    assert [(row.pod, row.stamp[11:19], row.html) for row in rows] == [
         ("head", "09:00:01", "one"),
         ("abcde", "09:00:02", "two"),
         ("abcde", "09:00:02", "  of two lines"),

@@ -18,7 +18,7 @@ from grid.executions.ledger import LedgerRecord
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.logs.logplace import START, LogPlace
-from grid.logs.logshipping import store
+from grid.logs.logshipping import lines as store
 from grid.logs.logshipping.lines import LineBuffer, LineSource, LoggedLine, Portion, halves
 from grid.logs.logshipping.receiver import Verdict
 from grid.logs.logshipping.shipper import BUFFER_BYTES, LogShipper

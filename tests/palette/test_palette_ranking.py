@@ -25,7 +25,8 @@ def test_begin_of_a_word_ranks_before_any_other_place(text: str, name: str, rank
 
 def best(text: str, names: list[str], **limits: object) -> list[str]:
     query = PaletteQuery(text)
-    return [name for _, name in query.best(names, lambda name: name, **limits)]  # type: ignore[arg-type]
+    group = query.group("", names, lambda name: name, PaletteItem, **limits)  # type: ignore[arg-type]
+    return [item.title for item in group.items]
 
 
 def test_equal_ranks_keep_their_order_unless_another_is_given() -> None:

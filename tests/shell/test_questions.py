@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.accounts.viewmodel import PERMISSION_WORDS, ProjectWork, member_sentences, role_sentences
-from dashboard.secrets.viewmodel import SecretUses, deletion_sentences
+from dashboard.secrets.views import SecretUses, deletion_sentences
 from dashboard.shell.access import PERMISSIONS, Role
 from grid.models import (
     Environment,

@@ -25,11 +25,11 @@ from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts import sessions
 from grid.accounts.backend import may_log_in
 from grid.accounts.lockouts import client_network
-from grid.audit.entries import write_entry
+from grid.audit.entries import write_about, write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, EmailChange, Membership, User
-from grid.notifications import addresses
+from grid.notifications import channels
 
 _BUSY_SECONDS = 5
 
@@ -57,8 +57,6 @@ class Login(auth_views.LoginView):
 
 
 class Logout(auth_views.LogoutView):
-    """Logs out, with an audit entry of whoever was logged in."""
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         with transaction.atomic():
             if isinstance(request.user, User):
@@ -67,14 +65,9 @@ class Logout(auth_views.LogoutView):
 
 
 def _write_login(request: HttpRequest, user: User, action: str) -> None:
-    AuditEntry.objects.create(
-        actor=user,
-        actor_name=user.get_username(),
-        action=action,
-        object_type="login",
-        object_id=user.get_username(),
-        object_name=_("{name} at {address}", name=user.get_username(), address=client_network(request))[:200],
-    )
+    name = user.get_username()
+    title = _("{name} at {address}", name=name, address=client_network(request))
+    write_about(user, ("login", name, title), {}, action=action)
 
 
 login = require_http_methods(["GET", "HEAD", "POST"])(Login.as_view())
@@ -126,7 +119,6 @@ def _profile_words(changed: Collection[str], address: str) -> str:
 
 @require_POST
 def session_end(request: HttpRequest) -> HttpResponse:
-    """End one of the user's own sessions, by its stored key."""
     key = request.POST.get("session", "")
     if key == _this(request):
         return logout(request)
@@ -145,14 +137,13 @@ def sessions_end_others(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters()
 def password(request: HttpRequest) -> HttpResponse:
-    """Change the user's own password, and end all of the user's other sessions."""
     form = OwnPasswordForm(request, request.POST or None)
     if form.is_valid():
         with transaction.atomic():
             user = form.save()
             auth.update_session_auth_hash(request, user)
             sessions.end_others(user, _this(request))
-            addresses.call_off(user)
+            channels.call_off(user)
             write_entry(user, user, {"password": [_("old"), _("changed")]})
         messages.success(request, _("Your password was changed, and all your other sessions were ended."))
         return redirect("account")
@@ -174,7 +165,6 @@ def refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPassw
 
 @transaction.atomic
 def _end_sessions(user: User, end: Callable[[User], int]) -> int:
-    """End sessions of the user's own, with an audit entry, and return how many."""
     count = end(user)
     if count:
         write_entry(user, user, {"sessions": [_("{count} open", count=count), _("ended")]})
@@ -223,8 +213,8 @@ class Join(auth_views.PasswordResetConfirmView):
 
 
 join = require_http_methods(["GET", "HEAD", "POST"])(Join.as_view())
-
-
+# The token is moved from the address into the visitor's session before anything is shown, so it is in no history and no `Referer`; and
+# only the person whose address it is, logged in, can confirm it, by a POST: no program does that looks at links.
 _LINK = "email_link"
 _OTHERS_LINK = _(
     "This link is for another account. Log out, then open it again and log in as the person who asked for it."
@@ -235,7 +225,7 @@ _OTHERS_LINK = _(
 @require_safe
 def email_link(request: HttpRequest, id: int, token: str) -> HttpResponse:
     """Keep the token in the session, and lead to the page that asks; 410 for a link that does not work."""
-    if addresses.change_of_link(id, token, now=timezone.now()) is None:
+    if channels.change_of_link(id, token, now=timezone.now()) is None:
         return _confirm_page(request, None)
     request.session[_LINK] = [id, token]
     return redirect("email-confirm")
@@ -246,7 +236,7 @@ def email_confirm(request: HttpRequest) -> HttpResponse:
     """Ask whether the address is right, then use it; 403 for somebody else's link."""
     user, now = user_of(request), timezone.now()
     id, token = request.session.get(_LINK, [0, ""])
-    pending = addresses.change_of_link(id, token, now=now)
+    pending = channels.change_of_link(id, token, now=now)
     if pending is None:
         return _confirm_page(request, None)
     if id != user.pk:
@@ -254,7 +244,7 @@ def email_confirm(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _confirm_page(request, pending)
     del request.session[_LINK]
-    if not addresses.confirm(user, token, now=now):
+    if not channels.confirm(user, token, now=now):
         return _confirm_page(request, None)
     messages.success(request, _("Your e-mail address is {address} now.", address=pending.address))
     return redirect("account")
@@ -263,7 +253,7 @@ def email_confirm(request: HttpRequest) -> HttpResponse:
 @require_POST
 def email_send_again(request: HttpRequest) -> HttpResponse:
     try:
-        is_sent = addresses.send_again(user_of(request), now=timezone.now())
+        is_sent = channels.send_again(user_of(request), now=timezone.now())
     except Rejected as refused:
         messages.error(request, refused.sentences)
     else:
@@ -274,7 +264,7 @@ def email_send_again(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def email_cancel(request: HttpRequest) -> HttpResponse:
-    if addresses.call_off(user_of(request)):
+    if channels.call_off(user_of(request)):
         messages.success(request, _("Your e-mail address stays as it is."))
     return redirect("account")
 

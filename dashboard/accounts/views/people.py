@@ -18,13 +18,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from dashboard.accounts import people as accounts
 from dashboard.accounts import viewmodel
 from dashboard.accounts.forms import InviteForm, PeopleFilterForm, RoleForm
-from dashboard.accounts.people import OwnAccount
 from dashboard.administration.views import latest_changes
 from dashboard.shell.access import PERMISSIONS, Role, admin_required, user_of
 from dashboard.shell.viewmodels.listing import Confirmation, Paging
 from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts import lockouts, sessions
-from grid.accounts.lockouts import Scope
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Execution, Membership, State, User
@@ -125,7 +123,7 @@ def person_role(request: HttpRequest, id: int) -> HttpResponse:
         return render(request, "shell/question.html", {"question": question})
     try:
         user = accounts.change_role(id, role, actor=user_of(request))
-    except OwnAccount:
+    except accounts.OwnAccount:
         messages.error(request, _("You cannot change your own role. Ask another admin."))
     else:
         messages.success(request, _("{user} has the role {role} now.", user=user, role=ROLE_TITLES[role].lower()))
@@ -145,14 +143,13 @@ def person_link(request: HttpRequest, id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
-    """Say what deactivating the account does, then do it."""
     user = get_object_or_404(User, pk=id)
     if request.method != "POST":
         context = {"person": user, "is_own": user == request.user, "consequences": _consequences(user)}
         return render(request, "accounts/person_deactivate.html", context)
     try:
         accounts.set_active(id, False, actor=user_of(request))
-    except OwnAccount:
+    except accounts.OwnAccount:
         messages.error(request, _("You cannot deactivate yourself. Ask another admin."))
     else:
         messages.success(request, _("{user} is deactivated and logged out everywhere.", user=user))
@@ -164,7 +161,7 @@ def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
 def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
     try:
         user = accounts.set_active(id, True, actor=user_of(request))
-    except OwnAccount:
+    except accounts.OwnAccount:
         return redirect("person", id)
     messages.success(request, _("{user} may log in again.", user=user))
     return redirect("person", id)
@@ -214,14 +211,12 @@ def _consequences(user: User) -> list[str]:
 
 
 def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
-    def link(number: int) -> str:
-        return "?" + urlencode(conditions | {"page": str(number)})
-
+    link = f"?{urlencode(conditions)}{'&' if conditions else ''}page="
     shown = {"first": page.start_index(), "last": page.end_index(), "total": page.paginator.count}
     return Paging(
         _("{first:,} to {last:,} of {total:,}", **shown),
-        link(page.previous_page_number()) if page.has_previous() else "",
-        link(page.next_page_number()) if page.has_next() else "",
+        f"{link}{page.previous_page_number()}" if page.has_previous() else "",
+        f"{link}{page.next_page_number()}" if page.has_next() else "",
     )
 
 
@@ -229,12 +224,8 @@ def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
 @admin_required
 def logins(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
-    context = {
-        "rows": viewmodel.lock_rows(lockouts.locks(now)),
-        "now": now,
-        "policy": lockouts.policy(),
-        "history": latest_changes({"failures": _("Wrong passwords")}, action=AuditEntry.Action.UNLOCKED),
-    }
+    history = latest_changes({"failures": _("Wrong passwords")}, action=AuditEntry.Action.UNLOCKED)
+    context = {"rows": viewmodel.lock_rows(lockouts.locks(now)), "now": now, "history": history}
     return render(request, "accounts/logins.html", context)
 
 
@@ -246,7 +237,7 @@ def unlock(request: HttpRequest) -> HttpResponse:
     try:
         if address:
             ipaddress.ip_address(address)  # PostgreSQL rejects anything else for that column
-        ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=user_of(request))
+        ended = lockouts.unlock(lockouts.Scope(request.POST.get("scope", "")), name, address, actor=user_of(request))
     except ValueError:
         raise SuspiciousOperation(_("There is no such kind of lock.")) from None
     outcome = _("Unlocked: logging in is possible again.") if ended else _("That lock had already ended.")

@@ -15,13 +15,7 @@ SHOWN_ENTRIES = 1000
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BINARY_WITHIN = 8 * 2**10
 # What browsers draw without running anything that is in it; an SVG can hold scripts, so it is text.
-IMAGE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
+IMAGE_TYPES = {".jpg": "image/jpeg", **{f".{kind}": f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp")}}
 SHOWN_IMAGE_BYTES = 20 * 2**20
 
 
@@ -110,7 +104,9 @@ def file(name: str, entry: TreeEntry, head: bytes) -> ShownFile:
     """Return how to show a file; `head` is its beginning, at most `SHOWN_BYTES` of it."""
     size = format_bytes(entry.size)
     if entry.is_link:
-        return ShownFile("text", size, _text(head), _("A link; it is not followed here. It leads to:"))
+        return ShownFile(
+            "text", size, head.decode(errors="replace"), _("A link; it is not followed here. It leads to:")
+        )
     if image_type(name):
         if entry.size <= SHOWN_IMAGE_BYTES:
             return ShownFile("image", size)
@@ -130,10 +126,6 @@ def image_type(name: str) -> str:
     return IMAGE_TYPES.get(name[name.rfind(".") :].lower() if "." in name else "", "")
 
 
-def _text(head: bytes) -> str:
-    return head.decode(errors="replace")
-
-
 def _decoded(head: bytes, *, is_cut: bool) -> tuple[str, str]:
     """Return the text and a note on its encoding, "" for UTF-8; what is cut off is no part of a character."""
     if head.startswith(_UTF_16):
@@ -145,8 +137,9 @@ def _decoded(head: bytes, *, is_cut: bool) -> tuple[str, str]:
         pass
     try:
         # What Excel writes in the west; a text of another encoding looks wrong in it, so the page says which was taken.
-        return head.decode("cp1252"), _(
-            "It is not UTF-8: it is shown as Windows-1252. Programs that expect UTF-8 do not read it."
-        )
+        western = _("It is not UTF-8: it is shown as Windows-1252. Programs that expect UTF-8 do not read it.")
+        return head.decode("cp1252"), western
     except UnicodeDecodeError:
-        return _text(head), _("It is not UTF-8: what could not be read is shown as �. Download it to open it.")
+        return head.decode(errors="replace"), _(
+            "It is not UTF-8: what could not be read is shown as �. Download it to open it."
+        )

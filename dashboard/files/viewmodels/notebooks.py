@@ -7,7 +7,7 @@ and keep Python's lock for seconds.
 
 import codecs
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -93,23 +93,18 @@ _FORMS = ("text/plain", *_BEGINNINGS, *_NOT_SHOWN)
 _Data = msgspec.defstruct(
     "_Data", [(f"_{number}", Raw, msgspec.field(default=Raw(), name=kind)) for number, kind in enumerate(_FORMS)]
 )
-_ANY_FILE, _CELLS, _OUTPUTS = msgspec.json.Decoder(_File), msgspec.json.Decoder(_Cells), msgspec.json.Decoder(_Outputs)
-_CELL, _OUTPUT, _DATA = msgspec.json.Decoder(_Cell), msgspec.json.Decoder(_Output), msgspec.json.Decoder(_Data)
-_METADATA, _LANGUAGE = msgspec.json.Decoder(_Metadata), msgspec.json.Decoder(_Language)
-_STRING, _NUMBER, _TEXT = msgspec.json.Decoder(str), msgspec.json.Decoder(int), msgspec.json.Decoder(str | _Lines)
+_Text = cast("type[str | msgspec.Struct]", str | _Lines)
 T = TypeVar("T")
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], content: bytes | Raw) -> T | None:
-    """Return what it is; None where it is missing or of another type."""
+def _decoded(kind: type[T], content: bytes | Raw) -> T | None:
     try:
-        return decoder.decode(content) if bytes(memoryview(content)[:1]) else None
+        return msgspec.json.decode(content, type=kind) if bytes(memoryview(content)[:1]) else None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
 
 
 def _elements(beginning: msgspec.Struct | None, most: int) -> tuple[list[Any], bool]:
-    """Return the elements of a list's beginning, and whether there are more."""
     values = [] if beginning is None else [value for value in msgspec.structs.astuple(beginning) if value is not None]
     return values[:most], len(values) > most
 
@@ -149,21 +144,21 @@ def notebook(content: bytes) -> Notebook:
     if not _is_utf8(content):
         raise NotANotebook(_("This is not a notebook: it is not UTF-8, which JSON has to be. Its text is shown."))
     try:
-        file = _ANY_FILE.decode(content.removeprefix(_MARK))
+        file = msgspec.json.decode(content.removeprefix(_MARK), type=_File)
     except msgspec.ValidationError:
         file = _File()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         sentence = _("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.")
         raise NotANotebook(sentence) from None
-    listed_cells = _decoded(_CELLS, file.cells)
+    listed_cells = _decoded(_Cells, file.cells)
     if listed_cells is None:
         raise NotANotebook(_("This is not a notebook of format 4, which has a list of cells. Its text is shown."))
     budget = _Budget()
     cells, has_more = _elements(listed_cells, SHOWN_CELLS)
     shown = tuple(_cell(cell, budget) for cell in cells)
     note = _("The cells after the first {shown_cells} are left out; download the notebook to see all.")
-    language = _decoded(_LANGUAGE, (_decoded(_METADATA, file.metadata) or _Metadata()).language_info) or _Language()
-    name = (_decoded(_STRING, language.name) or "")[:30]
+    language = _decoded(_Language, (_decoded(_Metadata, file.metadata) or _Metadata()).language_info) or _Language()
+    name = (_decoded(str, language.name) or "")[:30]
     return Notebook(name, shown, note.format(shown_cells=SHOWN_CELLS) if has_more else "")
 
 
@@ -192,32 +187,32 @@ class _Budget:
 
 
 def _cell(cell: Raw, budget: _Budget) -> Cell:
-    fields = _decoded(_CELL, cell) or _Cell()
+    fields = _decoded(_Cell, cell) or _Cell()
     kind: Literal["code", "markdown", "raw"] = "raw"
-    match _decoded(_STRING, fields.cell_type):
+    match _decoded(str, fields.cell_type):
         case "code" | "markdown" as known:
             kind = known
     text, note = budget.cut(*_text(fields.source))
-    outputs, has_more = _elements(_decoded(_OUTPUTS, fields.outputs) if kind == "code" else None, SHOWN_OUTPUTS)
+    outputs, has_more = _elements(_decoded(_Outputs, fields.outputs) if kind == "code" else None, SHOWN_OUTPUTS)
     shown = tuple(_output(output, budget) for output in outputs)
     if has_more:
         note_of_outputs = _("The outputs after the first {shown_outputs} are left out.", shown_outputs=SHOWN_OUTPUTS)
         shown += (Output("nothing", note=note_of_outputs),)
-    count = _decoded(_NUMBER, fields.execution_count)
+    count = _decoded(int, fields.execution_count)
     number = str(count) if count is not None and 0 <= count < 10**6 else ""
     return Cell(kind, number, text, shown, note)
 
 
 def _output(output: Raw, budget: _Budget) -> Output:
-    fields = _decoded(_OUTPUT, output) or _Output()
-    match _decoded(_STRING, fields.output_type):
+    fields = _decoded(_Output, output) or _Output()
+    match _decoded(str, fields.output_type):
         case "stream":
             return _text_output("text", _text(fields.text), budget)
         case "error":
             named = ": ".join(filter(None, (_text(name)[0] for name in (fields.ename, fields.evalue))))
             trace, has_more = _text(fields.traceback, between="\n")
             return _text_output("error", (trace or named, has_more), budget)
-        case "display_data" | "execute_result" if (data := _decoded(_DATA, fields.data)) is not None:
+        case "display_data" | "execute_result" if (data := _decoded(_Data, fields.data)) is not None:
             return _data_output(dict(zip(_FORMS, msgspec.structs.astuple(data), strict=True)), budget)
     return Output("nothing", note=_("An output of an unknown kind is left out."))
 
@@ -258,7 +253,7 @@ def _text_output(kind: Literal["text", "error"], text: tuple[str, bool], budget:
 
 def _text(value: Raw, between: str = "") -> tuple[str, bool]:
     """Return a text of the notebook's, which is one string or a list of its lines, and whether there are more lines."""
-    text = _decoded(_TEXT, value)
+    text = _decoded(_Text, value)
     if text is None or isinstance(text, str):
         return text or "", False
     lines, has_more = _elements(text, SHOWN_LINES)

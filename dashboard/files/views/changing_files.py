@@ -13,7 +13,6 @@ from dashboard.files.viewmodels.files import Place
 from dashboard.files.views.files import BUSY, project_repository
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid import configuration as centralconfig
-from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.core.errors import GridError
 from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
@@ -31,8 +30,6 @@ _NOTHING_LOST = _(
 _ACTIVE = _(
     "Executions that are active keep their copies. One that has changed what you delete saves to a branch of its own."
 )
-
-
 _FAILED = _(
     "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
 )
@@ -47,7 +44,7 @@ def project_upload(request: HttpRequest, id: str) -> HttpResponse:
     project, repository = _own_repository(request, id)
     initial = {"folder": request.GET.get("path", "")[:1000]}
     sent = (request.POST, request.FILES) if request.method == "POST" else ()
-    form = UploadForm(*sent, initial=initial, most=centralconfig.value_of(UPLOAD_SIZE) * 2**20)
+    form = UploadForm(*sent, initial=initial, most=centralconfig.value_of(centralconfig.UPLOAD_SIZE) * 2**20)
     if form.is_bound and project.is_archived:
         form.add_error(None, _ARCHIVED)
     if form.is_valid() and _save(request, project, repository, form):
@@ -181,7 +178,7 @@ def _save(request: HttpRequest, project: Project, repository: Repository, form: 
     """Commit the files; return False with the reason in the form."""
     data, who = form.cleaned_data, request.user.get_username()
     files: dict[str, bytes] = data["chosen"]
-    largest = centralconfig.value_of(REPOSITORY_SIZE)
+    largest = centralconfig.value_of(centralconfig.REPOSITORY_SIZE)
     try:
         repository.create()
         commit = upload(repository, data["folder"], files, author=who, replace=data["replace"], largest=largest)

@@ -29,7 +29,6 @@ from grid.core.errors import GridError
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.edge import textwork
-from grid.edge.textwork import TextTooLong, TextWorkFailed
 from grid.files import stored_remotes as remotes
 from grid.files.git import AnswerTooLong, GitBusy, GitFailed
 from grid.files.remotes import RemoteFailed
@@ -197,14 +196,13 @@ def _shown(name: str, entry: TreeEntry, repository: Repository, *, as_text: bool
 
 
 async def _notebook(content: bytes) -> dict[str, Any]:
-    """Return the notebook, or why it is not shown as one."""
     try:
         return {"notebook": await textwork.workers.run(notebook, content, size=len(content))}
     except NotANotebook as error:
         return {"notebook_problem": str(error)}
-    except TextTooLong:
+    except textwork.TextTooLong:
         return {"notebook_problem": _("This notebook takes too long to show. Download it. Its text is shown here.")}
-    except TextWorkFailed as error:
+    except textwork.TextWorkFailed as error:
         return {"notebook_problem": _("{error} Until then its text is shown.", error=error)}
 
 

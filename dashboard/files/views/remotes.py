@@ -55,13 +55,8 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
             more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
             messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))
             return redirect("project-remote", id)
-    context = {
-        "project": project,
-        "remote": known,
-        "form": form,
-        "is_used": project.files == Project.Files.REMOTE,
-        "fingerprint": _fingerprint(known),
-    }
+    is_used, fingerprint = project.files == Project.Files.REMOTE, _fingerprint(known)
+    context = {"project": project, "remote": known, "form": form, "is_used": is_used, "fingerprint": fingerprint}
     return render(request, "files/remote.html", context, status=422 if form.is_bound else 200)
 
 
@@ -135,7 +130,6 @@ def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
 
 
 def _ask(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
-    """Ask whether the key is the server's: a first one, or one in place of the confirmed one."""
     shown = {"type": key.type, "fingerprint": key.fingerprint}
     if remote.host_key:
         title, answer = _("Has the key been changed by {subject}"), _("It is the new key: confirm")

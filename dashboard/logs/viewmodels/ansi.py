@@ -54,8 +54,7 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 class _Next:
-    """Where one of some characters comes next. Each is found once for each of its places, or a text of many beginnings without an end
-    would be searched to its end for each of them."""
+    """Where one of some characters comes next; each is searched from each place once, or many beginnings without an end cost a square."""
 
     def __init__(self, text: str, characters: Iterable[str]) -> None:
         self._text, self._places = text, {character: -1 for character in characters if character in text}
@@ -102,7 +101,6 @@ def _sequence_at(text: str, begin: int, stops: _Next) -> tuple[int, str | None]:
 
 
 def _after(text: str, place: int, characters: frozenset[str]) -> int:
-    """Return the first place from this one on that has another character."""
     while place < len(text) and text[place] in characters:
         place += 1
     return place

@@ -1,6 +1,6 @@
 """What is known about lines of logs: the rows of the knowledge base, and what an execution's page says of its findings; pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -60,11 +60,9 @@ class ShownFinding:
     link: str
 
 
-def shown_findings(findings: Iterable[LogFinding], sentence: str) -> tuple[ShownFinding, ...]:
+def shown_findings(findings: Sequence[LogFinding], sentence: str) -> tuple[ShownFinding, ...]:
     """Return the findings with their words, but for what the state's `sentence` says already."""
-
-    def shown(known: LogFinding) -> ShownFinding:
-        words = "" if known.meaning in sentence else f"{known.meaning} {known.cure}".strip()
-        return ShownFinding(words, known.meaning, known.line, known.link)
-
-    return tuple(map(shown, findings))
+    words = ("" if known.meaning in sentence else f"{known.meaning} {known.cure}".strip() for known in findings)
+    return tuple(
+        ShownFinding(own, known.meaning, known.line, known.link) for own, known in zip(words, findings, strict=True)
+    )

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 from urllib.parse import urlencode
 
-from dashboard.logs.viewmodels.log_level import LEVELS
-from dashboard.logs.viewmodels.log_lines import LogRow, cursor_text, parse_cursor
+from dashboard.logs.viewmodels.log_lines import LEVELS, LogRow, cursor_text, parse_cursor
 from grid.core.labels import APP_COMPONENT, HEAD
 from grid.core.translation import gettext as _
 from grid.kube.objects import ContainerStatus, Pod
@@ -99,8 +98,6 @@ class LogElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """All that the log's template shows."""
-
     page_url: str = ""  # the page that shows the log
     url: str = ""  # the log alone
     asked: LogQuery = field(default_factory=LogQuery)
@@ -203,8 +200,7 @@ def log_source(pods: Sequence[Pod], asked: LogQuery, *, main: str) -> LogSource 
 
 
 def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a pod's short name and its name. The short one is "head", or the random suffix of a worker's name; a second head,
-    as after a restart, has its suffix too."""
+    """Return pairs of a pod's short name ("head", or its random suffix; a second head has both) and its name."""
     members: dict[str, str] = {}
     for pod in pods:
         name = pod.metadata.name

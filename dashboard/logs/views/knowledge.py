@@ -1,18 +1,21 @@
 """The knowledge base of log findings: admins edit it, operators and auditors read it.
 
-Built-in entries cannot be edited, only switched off; for one that is off there is a row in the database."""
+Built-in entries cannot be edited, only switched off; for one that is off there is a row in the database.
+"""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.administration.forms import CatalogueForm
 from dashboard.administration.views import EditedKind, catalogue_archive, catalogue_edit
-from dashboard.logs.records import COUNTED, newest_occurrences, read_knowledge
+from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine, knowledge_lines
 from dashboard.shell.access import admin_required, may_administer, may_observe
 from dashboard.shell.forms.fields import Section
 from grid.core.translation import gettext as _
@@ -20,9 +23,11 @@ from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import BUILT_IN, is_built_in
 from grid.executions.apply import LOG_BYTES
 from grid.logs import knowledge
-from grid.logs.knowledge import MOST_ENTRIES
-from grid.models import KnowledgeEntry
+from grid.models import KnowledgeEntry, LogOccurrence
 from grid.runtime import get_runtime
+
+_COUNTED = timedelta(days=30)
+_NEWEST = 50
 
 
 class KnowledgeForm(CatalogueForm):
@@ -53,16 +58,13 @@ class KnowledgeForm(CatalogueForm):
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
-        if self.instance._state.adding and KnowledgeEntry.objects.filter(is_archived=False).count() >= MOST_ENTRIES:
-            raise forms.ValidationError(
-                _("At most {most_entries} entries are searched. Archive one first.", most_entries=MOST_ENTRIES)
-            )
+        most, searched = knowledge.MOST_ENTRIES, KnowledgeEntry.objects.filter(is_archived=False)
+        if self.instance._state.adding and searched.count() >= most:
+            raise forms.ValidationError(_("At most {most} entries are searched. Archive one first.", most=most))
         pattern = data.get("pattern", "")
         if pattern and not knowledge.has_room_for(pattern, key=self.instance.pk or ""):
-            self.add_error(
-                "pattern",
-                _("All entries together are too large to be searched. Use smaller repetitions, or archive another."),
-            )
+            large = _("All entries together are too large to be searched. Use smaller repetitions, or archive another.")
+            self.add_error("pattern", large)
         return data
 
 
@@ -88,9 +90,9 @@ def knowledge_base(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
     text, now = request.POST.get("log", "")[-LOG_BYTES:], get_runtime().clock()
     context = {
         "catalogue": catalogue,
-        "rows": read_knowledge(now),
+        "rows": _read_knowledge(now),
         "now": now,
-        "days": COUNTED.days,
+        "days": _COUNTED.days,
         "may_edit": may_administer(request.user),
         "log": text,
         "is_tried": bool(text.strip()),
@@ -101,17 +103,12 @@ def knowledge_base(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
 
 @require_safe
 def knowledge_found(request: HttpRequest, id: str) -> HttpResponse:
-    """Show one entry and the newest executions in whose logs it was found."""
     _refuse_practitioners(request)
-    entry = next((line for line in read_knowledge(get_runtime().clock()) if line.key == id), None)
+    entry = next((line for line in _read_knowledge(get_runtime().clock()) if line.key == id), None)
     if entry is None:
         raise Http404(_("There is no such entry in the knowledge base."))
-    context = {
-        "entry": entry,
-        "days": COUNTED.days,
-        "may_edit": may_administer(request.user),
-        "occurrences": newest_occurrences(id),
-    }
+    context = {"entry": entry, "days": _COUNTED.days, "occurrences": _newest_occurrences(id)}
+    context["may_edit"] = may_administer(request.user)
     return render(request, "logs/knowledge_found.html", context)
 
 
@@ -140,3 +137,19 @@ def knowledge_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
 def _refuse_practitioners(request: HttpRequest) -> None:
     if not may_observe(request.user):
         raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
+
+
+def _read_knowledge(now: datetime) -> list[KnowledgeLine]:
+    """Return all entries with how often each was found lately, in two queries."""
+    rows = list(KnowledgeEntry.objects.all())
+    own = [(knowledge.pattern_of(row), row.is_archived) for row in rows if not is_built_in(row.pk)]
+    lately = LogOccurrence.objects.filter(at__gte=now - _COUNTED).order_by().values_list("entry")
+    counts = {
+        key: FoundCount(logs, last) for key, logs, last in lately.annotate(Count("log", distinct=True), Max("at"))
+    }
+    return knowledge_lines(own, [row.pk for row in rows if row.is_archived], counts)
+
+
+def _newest_occurrences(key: str) -> list[LogOccurrence]:
+    related = ("log__execution__owner", "log__execution__project")
+    return list(LogOccurrence.objects.filter(entry=key).select_related(*related).order_by("-at", "-pk")[:_NEWEST])

@@ -1,6 +1,4 @@
-"""The log viewer of executions and pods: the page's log, newer and earlier lines for its script, and the download.
-
-A page of lines is read from the logs of one or several pods: the newest ones, those before a place, or those after it."""
+"""The log viewer of executions and pods: the page's log, newer and earlier lines for its script, and the download."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +11,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.logs.records import final_log, lost_lines
 from dashboard.logs.viewmodels import log_lines
 from dashboard.logs.viewmodels.log import (
     ALL,
@@ -34,16 +31,14 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis import logfindings
 from grid.edge import textwork
-from grid.edge.textwork import TextWorkFailed
 from grid.executions.apply import LOG_BYTES, LOG_LINES
 from grid.kube.objects import Pod
+from grid.models import ExecutionLog, ShippedLog
 from grid.runtime import Runtime
 
 COMPONENT = "logs/fragments/log.html"
 _ROWS = "logs/fragments/log_rows.html"
 _INCOMPLETE = _("The log is not complete.")
-
-
 _AT_ONCE = 6
 _BATCH_BYTES = 64 * 1024
 _NEW_LINES = 2000  # per pod, of what was written since the last request
@@ -66,6 +61,16 @@ class LogLines:
     problem: str = ""
     note: str = ""
     newest: tuple[tuple[str, log_lines.LogPosition], ...] = ()  # how far each pod was read
+
+
+def final_log(execution_id: str) -> str:
+    """Return the end of the log, which was stored when the pod was removed; "" when there is none."""
+    return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""
+
+
+def lost_lines(execution_id: str) -> int:
+    """Return how many lines of the execution's log are missing at the log receiver."""
+    return ShippedLog.objects.filter(pk=execution_id).values_list("lost", flat=True).first() or 0
 
 
 async def execution_log_view(request: HttpRequest, runtime: Runtime, record: LoggedExecution) -> LogView:
@@ -237,7 +242,7 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
                     if member in after:
                         return await reading.newer(after[member])
                     return await reading.older(log_lines.place_before(before, member))
-            except TextWorkFailed as error:
+            except textwork.TextWorkFailed as error:
                 return LogLines(problem=_with_download(error))
             except TimeoutError as error:
                 return LogLines(problem=_TOO_LONG if asked.is_filter else problem_of(error))
@@ -270,13 +275,12 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
 
 
 async def kept_lines(text: str, asked: LogQuery) -> LogLines:
-    """Return a page of a stored log, which has no timestamps."""
     before = log_lines.parse_cursor(asked.before).get("")
     try:
         lines, has_earlier = await textwork.workers.run(
             log_lines.kept_page, text, before, asked.q, asked.level, size=len(text) if asked.is_filter else 0
         )
-    except TextWorkFailed as error:
+    except textwork.TextWorkFailed as error:
         return LogLines(problem=_with_download(error))
     return LogLines(lines=tuple(lines), has_earlier=has_earlier)
 
@@ -287,18 +291,16 @@ async def read_rows(read: LogLines, day: str = "") -> tuple[list[log_lines.LogRo
     patterns = logfindings.in_force().patterns
     try:
         return await textwork.workers.run(log_lines.known_rows, patterns, read.lines, day, size=size), read.problem
-    except TextWorkFailed as error:
+    except textwork.TextWorkFailed as error:
         return [], _with_download(error)
 
 
-def _with_download(error: TextWorkFailed) -> str:
+def _with_download(error: textwork.TextWorkFailed) -> str:
     return _("{error} Download the log to read it.", error=error)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Reads one container's log."""
-
     runtime: Runtime
     source: LogSource
     member: str

@@ -24,7 +24,7 @@ from dashboard.executions.viewmodels.execution_actions import left_sentence
 from dashboard.executions.viewmodels.manifest import redacted_list, redacted_yaml
 from dashboard.executions.viewmodels.timeline import lifecycle_text
 from dashboard.executions.views.executions import current_viewer, seen
-from dashboard.logs.records import final_log
+from dashboard.logs.views.logs import final_log
 from dashboard.nodes.pages.use_history import use_in
 from dashboard.nodes.views.use_history import subject_of
 from dashboard.shell.access import Viewer, may_administer, may_observe, may_operate, may_read_audit, user_of

@@ -1,14 +1,18 @@
-"""Lines of logs that wait to be sent, within bounds: a portion of one log at a time; pure."""
+"""Lines of logs that wait to be sent, within bounds, where they come from, and in the database how far each execution's log was sent."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import transaction
 
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.executions.caches import execution_of
 from grid.executions.manifests import CONTAINER
 from grid.kube.objects import ContainerStatus, Pod
 from grid.logs.logplace import CUT_BYTES, START, LogPlace, PlacedReading
+from grid.models import Execution, ShippedLog
 from grid.models.environment import Kind
 
 _CUT = " … (cut)"
@@ -17,8 +21,6 @@ _OVERHEAD = 200  # bytes of a line in memory beside its text
 
 @dataclass(frozen=True, slots=True)
 class LineSource:
-    """Where lines come from: a container of an execution's pod."""
-
     execution: str
     kind: str
     project: str
@@ -51,8 +53,7 @@ class Portion:
 
 
 class LineReading(PlacedReading):
-    """Takes in the new lines of a log. `has_gap` when lines before them are gone: the log was rotated since it was read last. With
-    `is_another` the place is in the log of the run before."""
+    """Takes in new lines. `has_gap` when the log was rotated since the last reading; with `is_another` the place is of the run before."""
 
     def __init__(self, place: LogPlace, *, is_another: bool = False) -> None:
         super().__init__(place)
@@ -89,7 +90,6 @@ class LineBuffer:
         return sum(len(portion.lines) for portion in self._portions)
 
     def add(self, portion: Portion) -> Sequence[Portion]:
-        """Add the portion; return those that had to make room."""
         self._portions.append(portion)
         self.size += portion.size
         dropped = list[Portion]()
@@ -128,22 +128,17 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def source_of(pod: Pod) -> LineSource:
-    """Return what a pod's lines are of."""
-    labels = pod.metadata.labels
+    meta, labels = pod.metadata, pod.metadata.labels
     kind = labels.get(APP_COMPONENT, "")
-    return LineSource(
-        execution=execution_of(pod),
-        kind=Kind.CLUSTER.value if kind in (HEAD, WORKER) else kind,
-        project=labels.get(KEYS.project, ""),
-        user=labels.get(KEYS.user, ""),
-        namespace=pod.metadata.namespace,
-        pod=pod.metadata.name,
-        container=CONTAINER,
+    about = (
+        Kind.CLUSTER.value if kind in (HEAD, WORKER) else kind,
+        labels.get(KEYS.project, ""),
+        labels.get(KEYS.user, ""),
     )
+    return LineSource(execution_of(pod), *about, meta.namespace, meta.name, CONTAINER)
 
 
 def has_run(pod: Pod) -> bool:
-    """Return whether there is a log to read."""
     status = _program(pod)
     return status is not None and (status.state.waiting is None or status.restart_count > 0)
 
@@ -163,3 +158,43 @@ def restarts(pod: Pod) -> int:
 
 def _program(pod: Pod) -> ContainerStatus | None:
     return next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)
+
+
+@dataclass(slots=True)
+class ShippingProgress:
+    """What has become of an execution's lines since the last note; `places` is how far each pod's log was sent, None when it is gone."""
+
+    sent: int = 0
+    lost: int = 0
+    places: dict[str, LogPlace | None] = field(default_factory=dict)
+
+
+def read_places(executions: Collection[str]) -> Mapping[str, Mapping[str, LogPlace]]:
+    rows = ShippedLog.objects.filter(pk__in=executions).values_list("pk", "places")
+    return {id: {pod: LogPlace(*place) for pod, place in places.items()} for id, places in rows}
+
+
+def note(progress: Mapping[str, ShippingProgress], *, now: datetime) -> None:
+    with transaction.atomic():
+        there = Execution.objects.filter(pk__in=progress).order_by("pk").values_list("pk", flat=True)
+        ShippedLog.objects.bulk_create([ShippedLog(execution_id=id, at=now) for id in there], ignore_conflicts=True)
+        # Locked in one order, so that two leaders at once wait for each other and count each line.
+        rows = list(ShippedLog.objects.select_for_update().filter(pk__in=progress).order_by("pk"))
+        for row in rows:
+            new = progress[row.pk]
+            row.places = moved_on(row.places, new.places)
+            row.sent, row.lost, row.at = row.sent + new.sent, row.lost + new.lost, now
+        ShippedLog.objects.bulk_update(rows, ["places", "sent", "lost", "at"])
+
+
+def moved_on(
+    places: Mapping[str, Sequence[str | int]], new: Mapping[str, LogPlace | None]
+) -> dict[str, Sequence[str | int]]:
+    """Return the places with the newer ones among `new`; those of pods that are gone are left out."""
+    kept = dict(places)
+    for pod, place in new.items():
+        if place is None:
+            kept.pop(pod, None)
+        elif pod not in kept or LogPlace(*kept[pod]).is_before(place):  # type: ignore[arg-type]
+            kept[pod] = [place.second, place.lines, place.latest]
+    return kept

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -13,13 +13,14 @@ import aiohttp
 from django.conf import settings
 from yarl import URL
 
-from grid.core.egress import Block, read_blocks
+from grid.core.egress import read_blocks
 from grid.core.translation import gettext as _
 from grid.edge.guarded_connector import GuardedConnector
 from grid.edge.refusals import cleaned
 from grid.logs.logshipping.lines import LineSource, LoggedLine, Portion
 
 SERVICE = "compute-grid"
+# https://opentelemetry.io/docs/specs/otlp/#otlphttp: the one form that collectors and Loki take as it is.
 PATH = "/v1/logs"  # below the receiver's address
 LONGEST_WAIT = 300.0  # seconds that a receiver may make us wait
 _TOO_LARGE = 413
@@ -60,20 +61,12 @@ def configured() -> ReceiverSettings | None:
     """Return what the settings name; None where executions' logs stay here."""
     if not settings.LOG_RECEIVER_URL:
         return None
-    return ReceiverSettings(
-        url=settings.LOG_RECEIVER_URL,
-        authorization=settings.LOG_RECEIVER_AUTHORIZATION,
-        tenant=settings.LOG_RECEIVER_TENANT,
-        authorities=settings.LOG_RECEIVER_AUTHORITIES,
-    )
+    secret, tenant = settings.LOG_RECEIVER_AUTHORIZATION, settings.LOG_RECEIVER_TENANT
+    return ReceiverSettings(settings.LOG_RECEIVER_URL, secret, tenant, settings.LOG_RECEIVER_AUTHORITIES)
 
 
 class LogReceiver:
-    """Posts; `close` it."""
-
-    def __init__(
-        self, receiver: ReceiverSettings, allowed: Iterable[Block] = ANYWHERE, *, seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, receiver: ReceiverSettings, *, seconds: float = SECONDS) -> None:
         self.name = receiver.name
         self._receiver = receiver
         self._seconds = seconds
@@ -84,13 +77,12 @@ class LogReceiver:
                 self._tls = ssl.create_default_context(cafile=receiver.authorities)
             except OSError as error:  # executions are worth more than their logs
                 self._problem = _("GRID_LOG_RECEIVER_AUTHORITIES cannot be read ({error})", error=type(error).__name__)
-        self._connections = GuardedConnector(allowed, name="log receiver")
+        self._connections = GuardedConnector(ANYWHERE, name="log receiver")
 
     def close(self) -> None:
         self._connections.close()
 
     async def post(self, portions: Sequence[Portion], now: datetime) -> Verdict:
-        """Post the lines and return what became of them."""
         receiver = self._receiver
         if self._problem:
             return Verdict("again", why=self._problem)
@@ -132,8 +124,7 @@ class LogReceiver:
         return self._without_secrets(judge(status, text, retry_after, lines=lines))
 
     def _without_secrets(self, verdict: Verdict) -> Verdict:
-        """Return the verdict with words that may be shown: a receiver may send back what it was sent. They are cut last, so that no part
-        of the credential is left at their end."""
+        """Return the verdict with words that may be shown: a receiver may send back what it was sent. Cut last, lest a part is left."""
         why = verdict.why
         for secret in (self._receiver.authorization, self._receiver.authorization.rpartition(" ")[2]):
             why = why.replace(secret, _HIDDEN) if secret else why
@@ -146,43 +137,37 @@ def encode(portions: Sequence[Portion], now: datetime) -> bytes:
     for portion in portions:
         by_source.setdefault(portion.source, []).extend(portion.lines)
     observed = str(int(now.timestamp() * 1_000_000) * 1000)
-    body = {
-        "resourceLogs": [
-            {
-                "resource": {"attributes": _attributes(source)},
-                "scopeLogs": [
-                    {
-                        "scope": {"name": "compute_grid.executions"},
-                        "logRecords": [
-                            {
-                                "timeUnixNano": str(_nanoseconds(line, now)),
-                                "observedTimeUnixNano": observed,
-                                "body": {"stringValue": line.text},
-                            }
-                            for line in lines
-                        ],
-                    }
-                ],
-            }
-            for source, lines in by_source.items()
-        ]
-    }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    scope = {"name": "compute_grid.executions"}
+
+    def record(line: LoggedLine) -> dict[str, Any]:
+        at, text = str(_nanoseconds(line, now)), {"stringValue": line.text}
+        return {"timeUnixNano": at, "observedTimeUnixNano": observed, "body": text}
+
+    logs = [
+        {
+            "resource": {"attributes": _attributes(source)},
+            "scopeLogs": [{"scope": scope, "logRecords": [*map(record, lines)]}],
+        }
+        for source, lines in by_source.items()
+    ]
+    return json.dumps({"resourceLogs": logs}, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def judge(status: int, body: bytes, retry_after: str, *, lines: int) -> Verdict:
-    """Return what the answer to a request with so many lines means."""
     if status == _TOO_LARGE:
         return Verdict("smaller", why=_("413: the request is too large"))
     if 200 <= status < 300:
         return _partly(body, lines)
     if status in _REFUSALS:
-        return Verdict("sent", lines, f"{status}: {_said(body)}" if body else str(status))
+        return Verdict(
+            "sent",
+            lines,
+            f"{status}: {' '.join(body[:65536].decode(errors='replace').split())}" if body else str(status),
+        )
     return Verdict("again", why=_meaning(status), wait=_seconds(retry_after))
 
 
 def _partly(body: bytes, lines: int) -> Verdict:
-    """Read an answer of success, which may say how many lines were rejected."""
     try:
         partial = json.loads(body or b"{}")["partialSuccess"]
         rejected = min(max(0, int(partial.get("rejectedLogRecords") or 0)), lines)
@@ -198,17 +183,13 @@ def _meaning(status: int) -> str:
         return _("it has no such address ({status}): see GRID_LOG_RECEIVER_URL", status=status)
     if 300 <= status < 400:
         return _("it redirects ({status}), which is not followed: see GRID_LOG_RECEIVER_URL", status=status)
-    return (
-        _("it takes no more for now (429)") if status == 429 else _("it answered with status {status}", status=status)
-    )
+    if status == 429:
+        return _("it takes no more for now (429)")
+    return _("it answered with status {status}", status=status)
 
 
 def _seconds(retry_after: str) -> float:
     return min(float(retry_after), LONGEST_WAIT) if retry_after.isascii() and retry_after.isdecimal() else 0.0
-
-
-def _said(body: bytes) -> str:
-    return " ".join(body[:65536].decode(errors="replace").split())
 
 
 def _nanoseconds(line: LoggedLine, now: datetime) -> int:

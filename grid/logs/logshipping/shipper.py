@@ -31,7 +31,6 @@ from grid.executions.reconcile import ReconcileObserver
 from grid.kube.objects import Pod
 from grid.logs.logplace import START, LogPlace
 from grid.logs.logshipping import lines as shipping
-from grid.logs.logshipping import store
 from grid.logs.logshipping.receiver import Verdict
 from grid.observability import telemetry
 from grid.platformhealth.facts import LogShipping
@@ -54,8 +53,6 @@ MOST_PLACES = 500  # executions that the database is asked for at once
 
 
 class PostsLines(Protocol):
-    """The receiver, as `LogReceiver` is one."""
-
     name: str
 
     async def post(self, portions: Sequence[shipping.Portion], now: datetime) -> Verdict: ...
@@ -80,21 +77,16 @@ class LogShipper(ReconcileObserver):
     """Follows the logs of executions during one term of leadership."""
 
     def __init__(
-        self,
-        context: Context,
-        receiver: PostsLines,
-        *,
-        rng: random.Random | None = None,
-        buffer_bytes: int = BUFFER_BYTES,
+        self, context: Context, receiver: PostsLines, *, rng: random.Random, buffer_bytes: int = BUFFER_BYTES
     ) -> None:
         self._context = context
         self._receiver = receiver
-        self._rng = rng or random.Random()
+        self._rng = rng
         self._troubles = TroubleLog(context.monotonic)
         self._buffer = shipping.LineBuffer(buffer_bytes)
         self._has_lines = asyncio.Event()
         self._logs: dict[str, _ReadLog] = {}
-        self._progress: dict[str, store.ShippingProgress] = defaultdict(store.ShippingProgress)
+        self._progress: dict[str, shipping.ShippingProgress] = defaultdict(shipping.ShippingProgress)
         self._batch_bytes = BATCH_BYTES
         self._lost, self._lost_at = 0, cast("datetime | None", None)
         self._why, self._failing_since = "", cast("datetime | None", None)
@@ -153,8 +145,7 @@ class LogShipper(ReconcileObserver):
         await asyncio.gather(*(read(pod) for pod in due))
 
     async def pod_ends(self, row: LedgerRecord, pod: Pod) -> None:
-        """Read what is left of the logs of an execution that is to go: of `pod`, and of a cluster's others. Nothing that fails here, and
-        no kubelet that hangs, keeps it from ending."""
+        """Read what is left of the logs of an execution that is to go, all pods of it; nothing that fails here keeps it from ending."""
         of_execution = (*self._context.pods.by("execution", row.id), pod)
         pods = [pod for pod in {pod.metadata.uid: pod for pod in of_execution}.values() if shipping.has_run(pod)]
         turn = asyncio.Semaphore(AT_ONCE)
@@ -178,10 +169,9 @@ class LogShipper(ReconcileObserver):
                 logger.error("log not sent to its end pod=%s", each.metadata.key, exc_info=failure)
 
     async def _begin(self, pods: Sequence[Pod]) -> None:
-        """Begin with logs where the database says that they were sent up to."""
         for start in range(0, len(pods), MOST_PLACES):
             some = pods[start : start + MOST_PLACES]
-            places = await self._context.database(store.read_places, {execution_of(pod) for pod in some})
+            places = await self._context.database(shipping.read_places, {execution_of(pod) for pod in some})
             now = self._context.monotonic()
             for pod in some:
                 place = places.get(execution_of(pod), {}).get(pod.metadata.name, START)
@@ -212,7 +202,7 @@ class LogShipper(ReconcileObserver):
                     is_left = True
                 is_lost |= is_left
             is_last = shipping.has_ended(pod) and not log.is_ended
-            is_new, is_more = await self._follow(pod, log, most, is_last=is_last, is_another=new_runs > 0)
+            is_new, is_more = await self._follow(pod, log, most, is_last=is_last, is_other=new_runs > 0)
             if is_lost:
                 self._miss(log.source, "the container was restarted")
             log.restarts = shipping.restarts(pod)  # only now: with the cluster away both are read later
@@ -227,18 +217,13 @@ class LogShipper(ReconcileObserver):
         *,
         previous: bool = False,
         is_last: bool = False,
-        is_another: bool = False,
+        is_other: bool = False,
     ) -> tuple[bool, bool]:
-        """Read on in one log, of the run before the last restart with `previous`; `is_another` than was read up to the place."""
-        meta, is_more, is_any = pod.metadata, False, False
-        reading = shipping.LineReading(log.place, is_another=is_another)
+        """Read on in one log, of the run before the last restart with `previous`; `is_other` than was read up to the place."""
+        meta, since, is_more, is_any = pod.metadata, log.place.since, False, False
+        reading = shipping.LineReading(log.place, is_another=is_other)
         chunks = self._context.api.logs(
-            meta.name,
-            namespace=meta.namespace,
-            container=CONTAINER,
-            timestamps=True,
-            since=log.place.since,
-            previous=previous,
+            meta.name, namespace=meta.namespace, container=CONTAINER, timestamps=True, since=since, previous=previous
         )
         added = 0
         try:
@@ -360,16 +345,16 @@ class LogShipper(ReconcileObserver):
 
     async def _note(self) -> None:
         """Note in the database what became of lines; while it does not answer, that is kept."""
-        progress, self._progress = self._progress, defaultdict(store.ShippingProgress)
+        progress, self._progress = self._progress, defaultdict(shipping.ShippingProgress)
         if not progress:
             return
         try:
-            await self._context.database(store.note, progress, now=self._context.clock())
+            await self._context.database(shipping.note, progress, now=self._context.clock())
         except Exception as error:
             if not self._troubles.handles(error):
                 logger.exception("how far logs were sent is not noted")
             for id, newer in self._progress.items():
-                older = progress.setdefault(id, store.ShippingProgress())
+                older = progress.setdefault(id, shipping.ShippingProgress())
                 older.sent, older.lost = older.sent + newer.sent, older.lost + newer.lost
                 older.places |= newer.places
-            self._progress = defaultdict(store.ShippingProgress, progress)
+            self._progress = defaultdict(shipping.ShippingProgress, progress)

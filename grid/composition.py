@@ -7,8 +7,7 @@ from grid.announcements import maintenance
 from grid.clusters import reasons as cluster_reasons
 from grid.clusters.kind import ClusterKind
 from grid.core import reasons
-from grid.executions import kinds, lifecycle, request
-from grid.executions import reasons as execution_reasons
+from grid.executions import kinds, lifecycle, reasons as execution_reasons, request
 from grid.executions.podkind import PodKind
 from grid.files import stored_remotes
 from grid.files.filesaving import FileSaving

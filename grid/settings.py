@@ -9,8 +9,7 @@ import environ
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from grid.core import data_files as keptfiles
-from grid.core import labels
+from grid.core import data_files as keptfiles, labels
 from grid.core.origins import beyond_loopback
 from grid.core.translation import FOLDER, LANGUAGE
 

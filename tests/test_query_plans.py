@@ -73,8 +73,7 @@ from grid.workspaces.shutdown.records import carry_out, store_looks, watched
 from grid.workspaces.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
 from tests.support.admitting import admit_waiting
 from tests.support.schedules import run_due
-from tests.support.shop import NOW, Shop
-from tests.support.shop import shop as shop
+from tests.support.shop import NOW, Shop, shop as shop
 
 MEASURED = Measurements({"loss": [(1, 0.5)]})
 # Of the tables that grow with history.

@@ -11,8 +11,7 @@ from dashboard.shell.viewmodels.listing import FilterChip
 from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts.lockouts import Lock
 from grid.core.regexes import Expression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural
 from grid.models import Session, User
 

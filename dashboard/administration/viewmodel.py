@@ -6,8 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from dashboard.shell.viewmodels.format import price_number
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.models import AuditEntry
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from dashboard.announcements.viewmodel import banners_fragment
 from dashboard.shell.access import Viewer
-from dashboard.shell.pages.shared_value import Board
+from dashboard.shell.pages.periodic import Board
 from dashboard.shell.viewmodels.live import PageUpdate
 from grid.announcements.maintenance import announced, coming_sentence, next_one
 from grid.audit import entries as audit

@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 from dashboard.administration.viewmodel import FieldChange, HistoryLine, history_line
 from dashboard.shell.viewmodels.format import spreadsheet_text
 from dashboard.shell.viewmodels.listing import FilterChip
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.models import AuditEntry
 
 _LONGEST = 200

@@ -13,8 +13,7 @@ from grid.accounts import lockouts, sessions
 from grid.accounts.lockouts import LockoutPolicy, Scope
 from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting, SettingChange
 from grid.controller.retention import expired
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, listed_up_to, plural
 from grid.models import Execution, State
 from grid.models.environment import Framework, Kind

@@ -9,8 +9,7 @@ import msgspec
 
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.quantity import format_bytes
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural
 from grid.diagnosis.nodeimages import ImageOnNodes
 from grid.environments.packageindex import Advisory, Package, PackageMark, PackageReport

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dashboard.shell.viewmodels.format import either
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 
 MOST = 8  # items of a kind
 _MOST_WORDS = 6

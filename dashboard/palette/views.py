@@ -46,8 +46,7 @@ from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES
 from dashboard.shell.viewmodels.states import state_word
 from grid.configuration import REGISTRY
 from grid.configuration.setting import Setting
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.kube.objects import Node
 from grid.models import Environment, Execution, HardwareTier, Job, Membership, Project, SavedView, State, Workspace
 from grid.runtime import Runtime, get_runtime

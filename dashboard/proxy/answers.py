@@ -16,8 +16,7 @@ from http import HTTPStatus
 
 from dashboard.proxy.headers import NO_HEADERS, Headers, encode, first
 from dashboard.proxy.measured import closed_for
-from grid.core.translation import LANGUAGE
-from grid.core.translation import gettext as _
+from grid.core.translation import LANGUAGE, gettext as _
 from grid.edge.refusals import Scope, Send
 
 Link = tuple[str, str]  # a URL and its text

@@ -32,8 +32,14 @@ from dashboard.proxy.path_prefix import PathPrefix
 from grid.core.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
 from grid.core.translation import gettext as _
 from grid.edge.refusals import Receive, Scope, Send
-from grid.executions.front import CRASHED, STATE_HEADER, STORED_UNATTENDED, TOKEN_HEADER, TOKEN_SECONDS
-from grid.executions.front import token as front_token
+from grid.executions.front import (
+    CRASHED,
+    STATE_HEADER,
+    STORED_UNATTENDED,
+    TOKEN_HEADER,
+    TOKEN_SECONDS,
+    token as front_token,
+)
 from grid.executions.ingress import AUTH_PATH
 from grid.sharing.grants import SECRET_LIFETIME, Passage, digest, new_opener
 

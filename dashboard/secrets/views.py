@@ -21,8 +21,7 @@ from dashboard.secrets.forms import SecretForm
 from dashboard.shell.access import may_administer, may_contribute, may_see_project, user_of
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed_up_to
 from grid.executions.launchrequest import projects_for
 from grid.executions.progress import CREATED

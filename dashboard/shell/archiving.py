@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Q
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.models import Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, Workspace
 

@@ -14,8 +14,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from grid.core.reasons import Reader, Reason, Sentence
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import as_sentence, listed_up_to, moment_words
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database

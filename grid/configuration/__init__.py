@@ -10,10 +10,11 @@ values in force, and what plans and stores changes.
 from grid.configuration.clusters import *
 from grid.configuration.general import *
 from grid.configuration.lifetimes import *
-from grid.configuration.servicelevels import LEVEL_WINDOW as LEVEL_WINDOW
-from grid.configuration.servicelevels import SERVICE_LEVEL_SETTINGS as SERVICE_LEVEL_SETTINGS
-from grid.configuration.setting import Setting as Setting
-from grid.configuration.setting import SettingTopic as SettingTopic
+from grid.configuration.servicelevels import (
+    LEVEL_WINDOW as LEVEL_WINDOW,
+    SERVICE_LEVEL_SETTINGS as SERVICE_LEVEL_SETTINGS,
+)
+from grid.configuration.setting import Setting as Setting, SettingTopic as SettingTopic
 from grid.configuration.store import *
 
 PUBLIC = ("setting",)

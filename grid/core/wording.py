@@ -8,8 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from grid.core.regexes import RepeatedExpression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 
 CURRENCY = os.environ.get("GRID_CURRENCY", "$")
 _CENT = Decimal("0.01")

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 
 from grid.core.quantity import millicores
 from grid.core.regexes import Expression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric

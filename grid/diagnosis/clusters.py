@@ -13,8 +13,7 @@ from typing import Literal
 from grid.core import pod_ranking
 from grid.core.labels import POD_DELETION_COST
 from grid.core.regexes import RepeatedExpression, escape
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, quoted

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grid.core.regexes import Expression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import folded, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Severity, Who
 from grid.diagnosis.rules import RuleTable

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed
 from grid.diagnosis.diagnosis import Diagnosis, Severity, latest, quoted, since
 from grid.diagnosis.karpenter import is_of_karpenter

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from grid.core.regexes import Expression, Match, RepeatedExpression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.rules import RuleTable

@@ -7,8 +7,7 @@ time give the same words.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, exact_duration, folded, listed
 from grid.diagnosis.beside import part_of, programs
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting

@@ -5,8 +5,7 @@ and its generic one, which counts any object as `count/<resource>.<group>`.
 """
 
 from grid.core.quantity import format_bytes, is_gpu, millicores, whole
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.resources import core_words
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from grid.core.quantity import LARGEST, QuantityTooLarge, format_bytes, format_cores, is_gpu, millicores, whole
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
 from grid.kube.objects import ContainerSpec, Pod
 

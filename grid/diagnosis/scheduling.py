@@ -13,8 +13,7 @@ from typing import NamedTuple
 from grid.core.labels import NODE_POOL
 from grid.core.quantity import is_gpu
 from grid.core.regexes import Expression, RepeatedExpression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since

@@ -16,8 +16,7 @@ from django.conf import settings
 
 from grid.core.labels import PREFIX
 from grid.core.origins import Origins
-from grid.core.translation import LANGUAGE
-from grid.core.translation import gettext as _
+from grid.core.translation import LANGUAGE, gettext as _
 from grid.diagnosis.beside import FRONT_PORTS
 
 TOKEN_HEADER, STATE_HEADER, OPEN_HEADER = "x-grid-token", "x-grid-run", "x-grid-open"

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from grid.core.errors import GridError
 from grid.core.gitnames import COMMIT, MAIN
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, listed_up_to, plural
 from grid.files import git
 from grid.files.executor import identity, size_of

@@ -11,8 +11,7 @@ from django.db import transaction
 
 from grid.core.errors import Problem, Rejected
 from grid.core.regexes import Expression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.request import validate, wrong_title

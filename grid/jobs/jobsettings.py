@@ -8,8 +8,7 @@ import msgspec
 from grid.core.errors import Problem, Rejected
 from grid.core.gitnames import is_revision
 from grid.core.regexes import Expression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import exact_duration, listed
 from grid.executions.launchrequest import DEFAULTS, JobSettings
 from grid.executions.spec import EnvironmentSpec

@@ -15,8 +15,7 @@ from django.db.models import Count
 from grid.announcements.maintenance import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.errors import Rejected
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import trouble_of

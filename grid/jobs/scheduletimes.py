@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 
 from grid.core.cron import BadSchedule, CronFields, find_zone, parse_schedule
 from grid.core.errors import Problem, Rejected
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import MONTHS, listed
 
 MAXIMUM_CRON = 100  # characters

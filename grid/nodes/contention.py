@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from grid.core.quantity import format_cores
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed_up_to
 from grid.diagnosis.requests import pod_requests
 from grid.diagnosis.resources import core_words, resource_amount

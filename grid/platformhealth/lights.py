@@ -6,8 +6,7 @@ from functools import wraps
 from typing import ParamSpec
 
 from grid.core.regexes import Expression
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import about, as_sentence, listed_up_to, one_line, plural
 from grid.diagnosis.images import failure_key
 from grid.platformhealth.facts import (

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import about, as_sentence, listed_up_to
 from grid.database.periodic import TaskRecord
 from grid.platformhealth.facts import Light, Severity

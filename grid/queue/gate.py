@@ -20,10 +20,8 @@ from typing import Any
 from grid.announcements import maintenance as maintenance
 from grid.announcements.maintenance import MAINTENANCE
 from grid.core.errors import Problem
-from grid.core.reasons import Reader, Reason, Sentence, Values, sentence_of
-from grid.core.reasons import words_of as words_of_cause
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.reasons import Reader, Reason, Sentence, Values, sentence_of, words_of as words_of_cause
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import as_sentence, duration, moment_words
 from grid.usage.budgets import rules as budget
 from grid.usage.budgets.rules import CLOSED

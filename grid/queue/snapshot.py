@@ -17,8 +17,7 @@ from grid.models.execution import ExecutionQuerySet
 from grid.projects.departures import departed_owners
 from grid.queue.gate import GateFacts, held, refusal, why_not_launch, why_not_start
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, tier_pair
-from grid.queue.takeover import current_takeover
-from grid.queue.takeover import reason_of as takeover_reason
+from grid.queue.takeover import current_takeover, reason_of as takeover_reason
 from grid.usage.budgets.closing import closed_projects
 
 Unit = tuple[Execution, ...]

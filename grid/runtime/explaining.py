@@ -23,8 +23,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod
-from grid.runtime.caches import TEMPLATES_TOPIC as TEMPLATES
-from grid.runtime.caches import DataPlaneCaches, asked_pool, id_of
+from grid.runtime.caches import TEMPLATES_TOPIC as TEMPLATES, DataPlaneCaches, asked_pool, id_of
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.roomchanges import room_topic
 from grid.runtime.volumelists import TOPIC as VOLUMES

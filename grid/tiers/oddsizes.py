@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from grid.core.quantity import format_bytes, parse_quantity, whole
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 
 _BYTES = {
     "memory": _("Memory"),

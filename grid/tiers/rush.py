@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from math import ceil
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import (
     AlikeNodes,

@@ -12,8 +12,7 @@ from decimal import Decimal
 from typing import Literal
 
 from grid.core.quantity import format_bytes, format_cores, is_gpu
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, Room

@@ -11,8 +11,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group
 from django.test import Client
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.audit.viewmodel import AuditPosition, AuditView
 from dashboard.audit.views import read_audit

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.audit.chain import START, ChainBroken, Link, SealedEntry, follow, hash_of
 

@@ -26,8 +26,7 @@ from tests.clusters.clustering import (
 )
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, read_executions
-from tests.shell.browsing import client_of
-from tests.shell.browsing import execution_page as text
+from tests.shell.browsing import client_of, execution_page as text
 from tests.shell.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.clusters.changes import resize, restart_head, slots_to_keep
 from grid.configuration import FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER

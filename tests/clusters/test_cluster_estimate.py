@@ -4,8 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate, nodes_of
 from dashboard.executions.viewmodels.launch import Slots, slots

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from grid.clusters.changes import resize, restart_head
 from grid.core.errors import ClusterUnavailable, Rejected

@@ -4,8 +4,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from grid.clusters.changes import resize
 from grid.clusters.slots import Workers, bounds, count

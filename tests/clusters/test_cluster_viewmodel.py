@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling, condition_lines
 from dashboard.clusters.viewmodels.clusters import Trouble, troubles

@@ -4,8 +4,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.clusters.costs import ABSENT, Notes, changed, deletion_cost, notes_on
 from grid.clusters.frameworks.base import ClusterReport, WorkerReport

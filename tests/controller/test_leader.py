@@ -2,8 +2,7 @@
 
 import asyncio
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.controller.leader import Election, Terms
 from grid.core.errors import ClusterUnavailable

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from django.db.models import Sum
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.audit.sealing import seal, verify
 from grid.configuration import (

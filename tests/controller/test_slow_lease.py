@@ -6,8 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.controller.leader import Election, Terms
 from grid.core.errors import ClusterUnavailable

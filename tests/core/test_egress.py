@@ -3,8 +3,7 @@
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.core.egress import Egress, read_egress
 

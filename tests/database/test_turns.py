@@ -5,8 +5,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.database.turns import LONGEST_REST_SECONDS, PersonTurns, RateLimit, rest_after
 from tests.support.virtual import loop_time, virtual_time

@@ -3,8 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.diagnosis.requests import Amounts, summary
 from grid.diagnosis.resources import requested_amounts

@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from grid.diagnosis.shortages import ContainerNeeds, NamespaceLimits, PodNeeds, TierPromise, needed, phantoms, warnings
-from grid.diagnosis.shortages import refusal as refusal_of
+from grid.diagnosis.shortages import (
+    ContainerNeeds,
+    NamespaceLimits,
+    PodNeeds,
+    TierPromise,
+    needed,
+    phantoms,
+    refusal as refusal_of,
+    warnings,
+)
 from grid.kube.limits import LimitRange, ResourceQuota
 from tests.support.builders import decode
 

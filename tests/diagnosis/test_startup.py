@@ -4,14 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.diagnosis.startup import Phase, StartFacts, StartPhases, start_phases
 from grid.diagnosis.startupevents import go_seconds, start_events
 from grid.kube.objects import Event, Node, Pod
-from tests.support.builders import MOMENT, condition, container_status, decode, node, pod, stamp
-from tests.support.builders import event as kube_event
+from tests.support.builders import MOMENT, condition, container_status, decode, event as kube_event, node, pod, stamp
 
 PROBE = {"tcpSocket": {"port": 8888}}
 IMAGE = "registry.example/lab:4.6"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dashboard.demonstration.viewmodel import FAILURES
+from dashboard.demonstration.views import FAILURES
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from tests.end_to_end.grid import Grid
 from tests.end_to_end.pages import words

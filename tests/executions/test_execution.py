@@ -12,8 +12,7 @@ from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, make_running, put, read_executions
-from tests.shell.browsing import client_of
-from tests.shell.browsing import execution_page as text
+from tests.shell.browsing import client_of, execution_page as text
 from tests.shell.live import Clock, changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE

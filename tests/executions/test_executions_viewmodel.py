@@ -7,8 +7,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 from django.http import QueryDict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.executions.viewmodels.execution_groups import ExecutionLine, state_of
 from dashboard.executions.viewmodels.executions import choices

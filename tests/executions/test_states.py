@@ -2,9 +2,12 @@
 
 import pytest
 
-from dashboard.shell.viewmodels.states import ACTIVE_STATES as ACTIVE_WORDS
-from dashboard.shell.viewmodels.states import ENDED_STATES as ENDED_WORDS
-from dashboard.shell.viewmodels.states import STARTED, state_status
+from dashboard.shell.viewmodels.states import (
+    ACTIVE_STATES as ACTIVE_WORDS,
+    ENDED_STATES as ENDED_WORDS,
+    STARTED,
+    state_status,
+)
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.models import State
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES

@@ -21,10 +21,7 @@ from grid.models import Project
 from tests.conftest import People
 from tests.executions.executing import make_project
 from tests.shell.browsing import client_of
-from tests.support.pages import clock as clock
-from tests.support.pages import cluster as cluster
-from tests.support.pages import patient as patient
-from tests.support.pages import runtime as runtime
+from tests.support.pages import clock as clock, cluster as cluster, patient as patient, runtime as runtime
 from tests.support.shop import shop as shop
 from tests.support.waiting import wait_until
 

@@ -10,12 +10,8 @@ from grid.models import Environment, HardwareTier, Job, Project
 from grid.queue.launches import why_not_launch
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
-from tests.support.pages import clock as clock
-from tests.support.pages import cluster as cluster
-from tests.support.pages import patient as patient
-from tests.support.pages import runtime as runtime
-from tests.support.shop import configure as configure
-from tests.support.shop import shop as shop
+from tests.support.pages import clock as clock, cluster as cluster, patient as patient, runtime as runtime
+from tests.support.shop import configure as configure, shop as shop
 
 
 def launch_job(people: People, title: str = "Train", **settings: Any) -> Job:

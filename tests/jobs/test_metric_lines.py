@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.jobs.runmetrics.lines import LONGEST_LINE, LONGEST_NAME, measured
 from grid.jobs.runmetrics.store import MOST_POINTS, Series, extended

@@ -9,8 +9,7 @@ from django.db import connection
 
 from grid.models import Environment, Execution, HardwareTier, Job, StoredSecret
 from tests.conftest import People
-from tests.jobs.test_jobs_pages import HOSTILE, launched, page, post
-from tests.jobs.test_jobs_pages import script as script
+from tests.jobs.test_jobs_pages import HOSTILE, launched, page, post, script as script
 from tests.jobs.test_run_metrics import ends
 from tests.shell.browsing import client_of
 

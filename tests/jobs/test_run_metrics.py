@@ -15,8 +15,7 @@ from grid.jobs.runmetrics.lines import Measurements
 from grid.logs.logplace import LogPlace
 from grid.models import Environment, Execution, Job, State
 from tests.conftest import People
-from tests.jobs.test_jobs_pages import launched, page
-from tests.jobs.test_jobs_pages import script as script
+from tests.jobs.test_jobs_pages import launched, page, script as script
 from tests.shell.browsing import client_of
 
 HOSTILE = "<script>alert(1)</script>"

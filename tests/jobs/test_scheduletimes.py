@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.core.errors import Rejected
 from grid.jobs.scheduletimes import CronTimetable, cron_words, due_times, read_timetable

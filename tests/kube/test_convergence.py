@@ -2,8 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.core.errors import ClusterUnavailable, TooManyRequests
 from grid.kube.listing import Timing

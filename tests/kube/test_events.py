@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.kube.events import EventStore, topic_about
 from grid.kube.objects import Event

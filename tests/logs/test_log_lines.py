@@ -6,8 +6,7 @@ from html import unescape
 
 import pytest
 from django.template.loader import render_to_string
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.logs.viewmodels.log import LogQuery, LogSource, LogView

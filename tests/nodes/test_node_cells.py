@@ -4,8 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
 from dashboard.nodes.viewmodels.overview import CELLS_PER_CHUNK, CellMap, CellMaps, NodeCell, cell_of

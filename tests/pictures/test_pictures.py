@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.grid import ROOT
-from tests.pictures import __main__ as pictures
-from tests.pictures import project_scenes, scenes
+from tests.pictures import __main__ as pictures, project_scenes, scenes
 from tests.pictures.png import encode
 
 _PICTURE = re.compile(r"images/([\w-]+)\.png")

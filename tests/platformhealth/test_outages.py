@@ -22,8 +22,7 @@ from grid.runtime import Runtime
 from grid.runtime.controllerlease import AWAY_SECONDS, PERIOD
 from grid.runtime.outages import outages_task
 from tests.shell.live import Clock
-from tests.support.builders import MOMENT as NOW
-from tests.support.builders import NAMESPACE
+from tests.support.builders import MOMENT as NOW, NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import ask_for_lease, renew_lease
 

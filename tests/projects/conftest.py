@@ -1,4 +1,3 @@
 """The fixtures of tests of pages and of launches that this room uses."""
 
-from tests.support.shop import configure as configure
-from tests.support.shop import shop as shop
+from tests.support.shop import configure as configure, shop as shop

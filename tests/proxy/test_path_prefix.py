@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboard.proxy.headers import to_browser, to_upstream
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix

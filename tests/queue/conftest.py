@@ -6,15 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.database import database_on_file
-from tests.support.pages import clock as clock
-from tests.support.pages import cluster as cluster
-from tests.support.pages import patient as patient
-from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.shop import Shop
-from tests.support.shop import configure as configure
-from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier
+from tests.support.pages import clock as clock, cluster as cluster, patient as patient, runtime as runtime, tier as tier
+from tests.support.shop import Shop, configure as configure, shop as shop, worker_tier as worker_tier
 
 
 @pytest.fixture

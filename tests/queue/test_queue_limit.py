@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
@@ -33,8 +32,7 @@ from grid.queue.quota import Holding, QueuedUnit, QuotaSnapshot, admit
 from grid.usage.budgets.rules import month_of
 from tests.queue.queues import TIERS, USERS, moved_snapshots, pair, snapshots, units, waiting
 from tests.support.shop import NOW, Shop
-from tests.test_query_plans import history as history
-from tests.test_query_plans import scans
+from tests.test_query_plans import history as history, scans
 
 Configure = Callable[[Any, int], None]
 

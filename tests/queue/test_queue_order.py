@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
 from grid.core.errors import Rejected

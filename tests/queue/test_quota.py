@@ -5,8 +5,7 @@ from datetime import timedelta
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.core.reasons import Reader
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit, lines

@@ -2,8 +2,7 @@
 
 from math import inf
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker, room_waits
 

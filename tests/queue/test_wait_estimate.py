@@ -4,8 +4,7 @@ from datetime import timedelta
 from math import inf
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.reasons import sentence_of

@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from cryptography import x509
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.core.labels import KEYS
 from grid.kube.objects import Autoscaler, Metadata

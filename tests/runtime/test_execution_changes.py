@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub

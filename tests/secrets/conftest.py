@@ -3,10 +3,7 @@
 import pytest
 
 from grid.models import Project, User
-from tests.support.pages import clock as clock
-from tests.support.pages import cluster as cluster
-from tests.support.pages import patient as patient
-from tests.support.pages import runtime as runtime
+from tests.support.pages import clock as clock, cluster as cluster, patient as patient, runtime as runtime
 from tests.support.shop import shop as shop
 
 

@@ -7,8 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.clusters import manifests as cluster_manifests
 from grid.core.errors import Rejected

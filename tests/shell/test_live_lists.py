@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dashboard.executions.pages import executions as executions_pages
 from dashboard.executions.pages.executions import ExecutionsPage

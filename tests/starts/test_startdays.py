@@ -3,8 +3,7 @@
 import math
 from itertools import starmap
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.starts.startdays import (
     ACCURACY_PERCENT,

@@ -18,8 +18,7 @@ from grid.starts import startups
 from grid.starts.startdays import StartSums, percentile, read_sums
 from tests.controller.world import Fault, Killed, World, fresh, in_world
 from tests.starts.startrecords import start_up
-from tests.support.builders import condition, node, stamp
-from tests.support.builders import event as kube_event
+from tests.support.builders import condition, event as kube_event, node, stamp
 from tests.support.shop import NOW, Shop
 
 PULLED = 'Successfully pulled image "lab" in 6s (6.5s including waiting). Image size: 1000 bytes.'

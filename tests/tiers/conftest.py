@@ -1,11 +1,12 @@
 """The fixtures of tests of pages and of launches that this room uses."""
 
-from tests.support.pages import admin as admin
-from tests.support.pages import clock as clock
-from tests.support.pages import cluster as cluster
-from tests.support.pages import patient as patient
-from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
-from tests.support.shop import configure as configure
-from tests.support.shop import shop as shop
+from tests.support.pages import (
+    admin as admin,
+    clock as clock,
+    cluster as cluster,
+    patient as patient,
+    runtime as runtime,
+    tier as tier,
+    two_pools as two_pools,
+)
+from tests.support.shop import configure as configure, shop as shop

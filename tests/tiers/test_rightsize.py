@@ -5,8 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.tiers.rightsize import PastRun, SizedTier, SmallerTier, larger_tier, smaller_tier
 

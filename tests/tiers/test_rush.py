@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.kube.objects import Taint

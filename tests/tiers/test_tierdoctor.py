@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from grid.core.quantity import format_bytes, format_cores, millicores, whole
 from grid.diagnosis.diagnosis import Diagnosis

@@ -6,8 +6,7 @@ from grid.controller.downtime import Downtime
 from grid.models import BudgetMonth, UsageInterval
 from grid.usage.budgets.keeper import count
 from tests.controller.world import World, fresh, in_world
-from tests.platformhealth.test_running import comes_up
-from tests.platformhealth.test_running import running as controlled
+from tests.platformhealth.test_running import comes_up, running as controlled
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import passes
 from tests.usage.budgeting import DAY, HOUR, MINUTE, budget, interval, notified, spend

@@ -6,8 +6,7 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from grid.models import DailyUsage, Execution, Project, UsageInterval
 from grid.usage import dailyusage

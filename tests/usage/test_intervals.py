@@ -4,8 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.kube.objects import Pod
 from grid.usage.intervals import Changes, Interval, Recorded, after, changes, interval

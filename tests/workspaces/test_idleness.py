@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from grid.core.labels import APP_COMPONENT, KEYS
 from grid.executions.context import Context

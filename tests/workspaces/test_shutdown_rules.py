@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.configuration import SHUTDOWN_SETTINGS, WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.executions.stopping import IDLE, LIFETIME

@@ -15,8 +15,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
-from dashboard.accounts import people as accounts
-from dashboard.accounts import viewmodel
+from dashboard.accounts import people as accounts, viewmodel
 from dashboard.accounts.forms import InviteForm, PeopleFilterForm, RoleForm
 from dashboard.administration.views import latest_changes
 from dashboard.shell.access import PERMISSIONS, Role, admin_required, user_of

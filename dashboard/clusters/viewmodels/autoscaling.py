@@ -7,8 +7,7 @@ from dashboard.clusters.viewmodels.clusters import ClusterRecord, workers_words
 from dashboard.shell.viewmodels.format import either
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.autoscalers import Load, conditions, loads
 from grid.kube.objects import Autoscaler, Condition

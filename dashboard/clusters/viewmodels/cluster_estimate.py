@@ -14,8 +14,7 @@ from typing import Literal
 from dashboard.executions.viewmodels.launch import Slots
 from dashboard.shell.viewmodels.format import cores_words, price_number
 from grid.core.quantity import format_bytes
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import CURRENCY, listed, plural
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, Pools, fit, largest_for, nodes_needed, places
 from grid.diagnosis.requests import Amounts, summary

@@ -43,11 +43,9 @@ from grid.kube.events import topic_about
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod, is_ready
 from grid.runtime import Runtime
-from grid.runtime.contention import EXECUTION as SHORT_OF_CPU
-from grid.runtime.contention import TOPIC as CONTENTION
+from grid.runtime.contention import EXECUTION as SHORT_OF_CPU, TOPIC as CONTENTION
 from grid.runtime.executionrows import ExecutionRow
-from grid.runtime.executions import OWNER
-from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.runtime.executions import OWNER, TOPIC as EXECUTIONS
 from grid.runtime.starts import STARTING
 
 RECORD_SECONDS = 2.0  # the controller adds lines of history without writing the execution's row

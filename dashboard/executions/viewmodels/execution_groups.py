@@ -16,8 +16,7 @@ from dashboard.shell.viewmodels.states import ENDED_STATES, KINDS, STARTED, Stat
 from dashboard.starts.viewmodels.expected_wait import with_note
 from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.core.quantity import format_bytes, format_cores
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import Amounts, has_ended, pod_requests, total

@@ -7,8 +7,7 @@ from decimal import Decimal
 
 from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.usage.viewmodels.usage import price_words
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, money, plural
 from grid.diagnosis.diagnosis import Severity
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, Pools, QueuePlace, fit

@@ -6,8 +6,7 @@ from typing import Literal
 
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
 from dashboard.shell.viewmodels.states import ENDED_STATES, kind_name
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from dashboard.executions.views.executions import current_viewer, seen
 from dashboard.shell.access import may_operate, user_of
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import one_line, plural
 from grid.executions.stopping import request_stop
 from grid.jobs import jobs as rules

@@ -23,8 +23,7 @@ from grid.jobs.runmetrics.lines import LONGEST_NAME
 from grid.kube.hub import NAME, Topic
 from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC as EXECUTIONS
-from grid.runtime.written import jobs_of as jobs_written
-from grid.runtime.written import roles_in, runs_of_job
+from grid.runtime.written import jobs_of as jobs_written, roles_in, runs_of_job
 
 
 def attempts_of(job_id: str, run: RunLine) -> Iterator[Topic]:

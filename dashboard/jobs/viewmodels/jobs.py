@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 from dashboard.jobs.viewmodels.runs import number_words
 from dashboard.shell.viewmodels.states import Severity, StatusLine, state_status
 from grid.core.errors import Rejected
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, exact_duration
 from grid.diagnosis.exits import code_words
 from grid.executions.launchrequest import JobSettings

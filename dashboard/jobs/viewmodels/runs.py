@@ -17,8 +17,7 @@ from dashboard.files.viewmodels.files import SHOWN_IMAGE_BYTES, image_type
 from dashboard.shell.viewmodels import charts as drawing
 from dashboard.usage.viewmodels.usage import price_words
 from grid.core.quantity import format_bytes
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.executions.spec import ExecutionSpec, JobSpec, TierSpec
 from grid.files.repositories import TreeEntry

@@ -27,8 +27,7 @@ from dashboard.jobs.views.jobs import managed, number_in
 from dashboard.shell.access import user_of
 from grid.audit.entries import differences, snapshot, write_entry
 from grid.core.errors import Problem, Rejected
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.diagnosis.launchfit import Pools
 from grid.executions.spec import tier_spec
 from grid.jobs import jobs as rules

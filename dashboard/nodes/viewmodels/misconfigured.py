@@ -5,8 +5,7 @@ from datetime import datetime
 
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import Phantom

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from dashboard.nodes.viewmodels.infrastructure import NodeRow
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.diagnosis.places import taint_text
 from grid.kube.objects import Node

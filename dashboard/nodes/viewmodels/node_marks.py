@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dashboard.nodes.viewmodels.node import PlannedRow, drain_page
 from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.labels import PLATFORM_NODE
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed_up_to, plural
 from grid.diagnosis.requests import is_own
 from grid.kube.objects import Node, Pod

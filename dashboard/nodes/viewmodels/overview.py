@@ -19,8 +19,7 @@ from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from dashboard.shell.viewmodels.states import STATES, StatusLine, kind_name, state_status
 from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.core.quantity import format_bytes, format_cores
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.requests import Amounts
 from grid.kube.pools import NodeGroup

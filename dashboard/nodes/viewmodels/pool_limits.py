@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from dashboard.shell.viewmodels.live import ViewModel
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed_up_to, money, plural
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.kube.pools import NodeGroup

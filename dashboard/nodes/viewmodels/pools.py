@@ -8,8 +8,7 @@ from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from dashboard.shell.viewmodels.states import Severity
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.core.labels import WARM_UNTIL
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.requests import Amounts
 from grid.kube.objects import Pod

@@ -8,8 +8,7 @@ from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from dashboard.shell.viewmodels.states import kind_name
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line
 from grid.core.reasons import Reader
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime.executionrows import ExecutionRow

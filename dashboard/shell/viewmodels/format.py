@@ -5,8 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from grid.core.quantity import format_bytes, format_cores, millicores, whole
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartScale, chart_values
 from dashboard.shell.viewmodels.format import spreadsheet_text
 from dashboard.starts.viewmodels.startup import PHASE_WORDS, seconds_words
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.diagnosis.startup import Phase
 from grid.starts.startdays import MERGED, WHOLE, StartSums, percentile, seconds_together, together, whole_percentile
 

@@ -7,8 +7,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from dashboard.shell.viewmodels.live import ViewModel
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import about, date_words, day_words, exact_duration, listed, listed_up_to, money, plural
 from grid.tiers.rush import MARGIN, MeasuredTime, Rush, RushFacts, RushRefusal, RushTimes
 from grid.tiers.warmhours import WarmHours

@@ -14,8 +14,7 @@ from dashboard.shell.viewmodels.format import percent, price_number, spreadsheet
 from dashboard.shell.viewmodels.listing import FilterChip
 from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.states import KINDS
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import CURRENCY, day_words, money, month_words
 
 MONTHS = 12

@@ -6,8 +6,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NodeSituation, Placement
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.placement.spread import HOSTNAME, Spread, area, where_it_lacks

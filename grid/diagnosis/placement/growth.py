@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.diagnosis.diagnosis import latest
 from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grid.core.quantity import format_bytes, whole
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, folded, listed
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled

@@ -26,15 +26,13 @@ there while one runs: files are opened here, each folder from the one above it a
 descriptors. New files in HOME get their name at the end. State, repository and secret are volumes that no program has: paths are safe.
 """
 
-from .gitcommand import ASKPASS as ASKPASS
-from .gitcommand import ISOLATED as ISOLATED
-from .gitcommand import SSH_COMMAND as SSH_COMMAND
-from .gitcommand import GitError as GitError
-from .gitcommand import identity as identity
+from .gitcommand import (
+    ASKPASS as ASKPASS,
+    ISOLATED as ISOLATED,
+    SSH_COMMAND as SSH_COMMAND,
+    GitError as GitError,
+    identity as identity,
+)
 from .preparing import prepare as prepare
-from .saving import save as save
-from .saving import size_of as size_of
-from .task import GONE as GONE
-from .task import UNUSABLE as UNUSABLE
-from .task import Missing as Missing
-from .task import Task as Task
+from .saving import save as save, size_of as size_of
+from .task import GONE as GONE, UNUSABLE as UNUSABLE, Missing as Missing, Task as Task

@@ -7,8 +7,7 @@ from functools import cache
 from math import inf
 
 from grid.announcements.maintenance import MAINTENANCE
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.queue import quota
 from grid.queue.gate import HELD, TAKEN_OVER, held_words, words_of
 from grid.queue.quota import QueuedUnit

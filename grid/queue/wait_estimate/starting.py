@@ -9,8 +9,7 @@ from math import inf
 from operator import add
 
 from grid.core.quantity import format_bytes
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.diagnosis.resources import ResourceAmounts
 from grid.queue.wait_estimate import inputs
 from grid.queue.wait_estimate.capacity import RoomSeeker, fits, room_waits

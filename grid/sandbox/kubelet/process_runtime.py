@@ -25,8 +25,7 @@ from typing import Any
 from grid.core.regexes import Expression
 from grid.sandbox import programs
 from grid.sandbox.client import parse_time
-from grid.sandbox.kubelet import shim as shim_program
-from grid.sandbox.kubelet import sockets
+from grid.sandbox.kubelet import shim as shim_program, sockets
 from grid.sandbox.kubelet.processes import Process, with_variable
 from grid.sandbox.kubelet.runtime import Attempt, ContainerStats, Executed, Exit, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.sampler import Sampler

@@ -16,8 +16,7 @@ import msgspec
 from grid.clusters.frameworks.base import UNREADABLE, FrameworkSilent, body_of
 from grid.configuration import IDLE_CPU, value_of
 from grid.core.labels import APP_COMPONENT, KEYS, WORKER
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.translation import gettext as _, ngettext
 from grid.executions.context import Context
 from grid.executions.front import OPEN_HEADER, TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
 from grid.kube.objects import Pod, is_ready

@@ -16,8 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from yarl import URL
 
 from grid.clusters.frameworks import framework

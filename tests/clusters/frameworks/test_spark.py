@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import ClusterReport, WorkerPod, WorkerReport

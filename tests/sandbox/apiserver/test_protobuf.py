@@ -3,8 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.apiserver.protobuf import MEDIA_TYPE, UnreadableProtobuf, decode
 from tests.sandbox.apiserver.conftest import Api

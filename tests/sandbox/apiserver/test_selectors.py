@@ -1,8 +1,7 @@
 """Label and field selectors mean what they mean to Kubernetes."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.apiserver.kinds import stored_kinds
 from grid.sandbox.apiserver.selectors import exact_name, field_predicate, label_predicate, selector_text, selects

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.controllers.scaling.behaviour import read_behaviour
 from grid.sandbox.controllers.scaling.model import (

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.core.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from grid.sandbox.client import Object, name_of

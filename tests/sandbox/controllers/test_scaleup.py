@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from grid.sandbox.client import Object, key_of
 from grid.sandbox.controllers.autoscaling.scaleup import (

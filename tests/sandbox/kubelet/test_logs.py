@@ -9,8 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.kubelet.certificate import serving_context
 from grid.sandbox.kubelet.logfiles import LogOptions, last_lines, read_log

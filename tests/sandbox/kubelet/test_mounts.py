@@ -1,8 +1,7 @@
 """Mount paths in texts: found where they stand by themselves, nowhere else."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.kubelet.mounts import Mounts
 

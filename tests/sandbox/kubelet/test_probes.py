@@ -1,8 +1,7 @@
 """Probes and hooks against real programs."""
 
 import psutil
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.probes import ProbeSchedule, Tally

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedRuntime

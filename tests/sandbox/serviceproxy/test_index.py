@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from grid.sandbox.client import Object
 from grid.sandbox.serviceproxy.endpoints import selects

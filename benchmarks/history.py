@@ -51,9 +51,7 @@ def people() -> None:
     roles = Membership.Role
     Membership.objects.bulk_create(
         Membership(
-            project_id=f"p{number % PROJECTS}",
-            user=user,
-            role=roles.OWNER if number < PROJECTS else roles.CONTRIBUTOR,
+            project_id=f"p{number % PROJECTS}", user=user, role=roles.OWNER if number < PROJECTS else roles.CONTRIBUTOR
         )
         for number, user in enumerate(users)
     )

@@ -68,10 +68,7 @@ def pod(execution_id: str) -> dict[str, object]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": f"workspace-{execution_id}", "labels": labels},
-        "spec": {
-            "schedulerName": "nobody",
-            "containers": [{"name": "run", "image": "none", "resources": resources}],
-        },
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "run", "image": "none", "resources": resources}]},
     }
 
 

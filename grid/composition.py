@@ -36,14 +36,5 @@ def compose() -> None:
     lifecycle.on_enter(startups.record_start)
     lifecycle.on_enter(outbox.record_state)
     lifecycle.on_slots_freed(usage.end_all)
-    for words in (
-        budgets,
-        cluster_reasons,
-        departures,
-        execution_reasons,
-        gate,
-        maintenance,
-        sharing,
-        shutdown_rules,
-    ):
+    for words in (budgets, cluster_reasons, departures, execution_reasons, gate, maintenance, sharing, shutdown_rules):
         reasons.register(words.SENTENCES)

@@ -29,11 +29,7 @@ from grid.database import threads as database  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
 from grid.edge.wrappers import Lifespan, RequestIds  # noqa: E402
-from grid.executions.front import (  # noqa: E402
-    access_token,
-    front_key,
-    workspace_origins,
-)
+from grid.executions.front import access_token, front_key, workspace_origins  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
 from grid.kube.hub import Hub  # noqa: E402
 from grid.kube.objects import Pod  # noqa: E402

@@ -30,11 +30,7 @@ settings.register_profile("many", settings.get_profile("few"), max_examples=200)
 settings.load_profile("few")
 # For a mutant it is enough that some example fails; the same ones each time, so that its fate is no matter of luck.
 settings.register_profile(
-    "mutants",
-    settings.get_profile("few"),
-    max_examples=100,
-    phases=[Phase.explicit, Phase.generate],
-    derandomize=True,
+    "mutants", settings.get_profile("few"), max_examples=100, phases=[Phase.explicit, Phase.generate], derandomize=True
 )
 
 emptying.use()

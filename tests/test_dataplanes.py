@@ -57,9 +57,7 @@ def test_data_plane_is_assumed_before_its_first_row() -> None:
 
 
 @pytest.mark.django_db
-def test_data_plane_is_assumed_while_database_is_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_data_plane_is_assumed_while_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     def away(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise OperationalError("could not connect to server")
 

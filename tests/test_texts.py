@@ -94,11 +94,7 @@ def test_texts_are_found_in_programs_and_templates() -> None:
     program = 'def f(x):\n    "Return what goes on."\n    logger.info("A task ended.")\n    return _("The pod {pod} ended.", pod=x), "pod"'
     template = '{% if x %}\n<a title="Full name here">Launch again</a> {{ x.name|lower }} has ended\n{% endif %}'
     assert list(texts.in_python(program)) == [(4, "The pod {pod} ended.")]
-    assert list(texts.in_template(template)) == [
-        (2, "Full name here"),
-        (2, "Launch again"),
-        (2, "{x.name} has ended"),
-    ]
+    assert list(texts.in_template(template)) == [(2, "Full name here"), (2, "Launch again"), (2, "{x.name} has ended")]
 
 
 def test_texts_are_found_in_what_templates_translate() -> None:

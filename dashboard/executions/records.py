@@ -35,11 +35,6 @@ _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 _FAILED = (State.FAILED, State.ERROR)
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
-_STORED = (
-    "id", "kind", "title", "object_name", "owner_id", "tier_id", "node_pool", "millicores", "memory_bytes", "gpus", "slots", "state",
-    "state_since", "message", "reason", "reason_values", "requested_at", "started_at", "ended_at", "stop_requested_at",
-    "stop_requested_by", "node_name",
-)  # fmt: skip
 _LINE = ("at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid")
 _SAVED = ("began", "ended", "branch", "kept", "problem", "left_out", "left_out_names")
 _RESULTS = ("results_files", "results_bytes", "results_problem", "results_kept")
@@ -85,7 +80,28 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         findings=_findings(execution),
         start=start_of(execution.pk),
         usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
-        **{name: getattr(execution, name) for name in _STORED},
+        id=execution.id,
+        kind=execution.kind,
+        title=execution.title,
+        object_name=execution.object_name,
+        owner_id=execution.owner_id,
+        tier_id=execution.tier_id,
+        node_pool=execution.node_pool,
+        millicores=execution.millicores,
+        memory_bytes=execution.memory_bytes,
+        gpus=execution.gpus,
+        slots=execution.slots,
+        state=execution.state,
+        state_since=execution.state_since,
+        message=execution.message,
+        reason=execution.reason,
+        reason_values=execution.reason_values,
+        requested_at=execution.requested_at,
+        started_at=execution.started_at,
+        ended_at=execution.ended_at,
+        stop_requested_at=execution.stop_requested_at,
+        stop_requested_by=execution.stop_requested_by,
+        node_name=execution.node_name,
     )
 
 

@@ -214,9 +214,7 @@ def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], jobs.SweepLi
     rows = JobRun.objects.filter(Q(*wanted, _connector=Q.OR)).order_by()
     failed = Q(outcome__in=(JobRun.Outcome.FAILED, JobRun.Outcome.NOT_STARTED))
     counted = rows.values_list("job_id", "sweep", "requested_at", "requested_by").annotate(
-        total=Count("pk"),
-        ended=Count("pk", filter=~Q(outcome="")),
-        failed=Count("pk", filter=failed),
+        total=Count("pk"), ended=Count("pk", filter=~Q(outcome="")), failed=Count("pk", filter=failed)
     )
     return {
         (job_id, id): jobs.SweepLine(id, total, ended, failures, at, by)

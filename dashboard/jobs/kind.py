@@ -15,8 +15,4 @@ def _context(record: ExecutionRecord, viewer: Person) -> dict[str, Any]:
     return {"kind_section": "jobs/fragments/execution_section.html", "metrics": read_metrics(record.id)}
 
 
-JOB = ExecutionKindFace(
-    Kind.JOB,
-    context=_context,
-    section=JobPart,
-)
+JOB = ExecutionKindFace(Kind.JOB, context=_context, section=JobPart)

@@ -5,11 +5,6 @@ log's view-models and `views.logs`.
 """
 
 PUBLIC = (
-    "urls",
-    "viewmodels.ansi",
-    "viewmodels.knowledge",
-    "viewmodels.log",
-    "viewmodels.log_lines",
-    "views.knowledge",
+    "urls", "viewmodels.ansi", "viewmodels.knowledge", "viewmodels.log", "viewmodels.log_lines", "views.knowledge",
     "views.logs",
-)
+)  # fmt: skip

@@ -4,14 +4,6 @@ It owns the words of a node's state, drains, marks and limits of pools, and the 
 """
 
 PUBLIC = (
-    "pages.infrastructure",
-    "pages.node",
-    "pages.overview",
-    "pages.use_history",
-    "urls",
-    "viewmodels.infrastructure",
-    "viewmodels.misconfigured",
-    "viewmodels.nodes",
-    "viewmodels.use_history",
-    "views.use_history",
-)
+    "pages.infrastructure", "pages.node", "pages.overview", "pages.use_history", "urls", "viewmodels.infrastructure",
+    "viewmodels.misconfigured", "viewmodels.nodes", "viewmodels.use_history", "views.use_history",
+)  # fmt: skip

@@ -56,7 +56,5 @@ APP = ExecutionKindFace(
     fragments=_fragments,
 )
 WORKSPACE = replace(
-    APP,
-    kind=Kind.WORKSPACE,
-    launch_context=lambda form, held, running: {"has_stopped": has_stopped(form.user.pk)},
+    APP, kind=Kind.WORKSPACE, launch_context=lambda form, held, running: {"has_stopped": has_stopped(form.user.pk)}
 )

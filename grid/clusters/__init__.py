@@ -6,14 +6,6 @@ each of the `frameworks` needs. Others import `request`, `status` and `framework
 """
 
 PUBLIC = (
-    "attached",
-    "changes",
-    "framework_poller",
-    "frameworks",
-    "frameworks.base",
-    "frameworkversions",
-    "kind",
-    "reasons",
-    "registration",
-    "request",
-)
+    "attached", "changes", "framework_poller", "frameworks", "frameworks.base", "frameworkversions", "kind", "reasons",
+    "registration", "request",
+)  # fmt: skip

@@ -23,16 +23,7 @@ from grid.executions.launchrequest import LaunchRequest, RunAttempt
 from grid.executions.request import submit
 from grid.jobs.jobrows import attempt_id
 from grid.jobs.jobsettings import RunRecord, read_record
-from grid.jobs.runsteps import (
-    AttemptFacts,
-    EndStep,
-    LaunchStep,
-    Outcome,
-    RunFacts,
-    RunStep,
-    WaitStep,
-    next_step,
-)
+from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, Outcome, RunFacts, RunStep, WaitStep, next_step
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES

@@ -6,20 +6,6 @@ those who wait (`hub`). It alone imports the official client, and knows no Djang
 """
 
 PUBLIC = (
-    "api",
-    "credentials",
-    "errors",
-    "events",
-    "http",
-    "hub",
-    "limits",
-    "listing",
-    "objects",
-    "pools",
-    "redaction",
-    "reflector",
-    "resources",
-    "slim",
-    "store",
-    "trouble",
-)
+    "api", "credentials", "errors", "events", "http", "hub", "limits", "listing", "objects", "pools", "redaction",
+    "reflector", "resources", "slim", "store", "trouble",
+)  # fmt: skip

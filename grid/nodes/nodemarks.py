@@ -185,10 +185,7 @@ class NodePlace:
 
 
 def tiers_changed(
-    tiers: Mapping[str, TierRequest],
-    others: Mapping[str, Sequence[NodeShape]],
-    before: NodePlace,
-    after: NodePlace,
+    tiers: Mapping[str, TierRequest], others: Mapping[str, Sequence[NodeShape]], before: NodePlace, after: NodePlace
 ) -> tuple[list[str], list[str]]:
     """Return the names of the tiers that fit no node of their pool afterwards and did before, and of those the other way round. `others`
     are the shapes of all other nodes, by pool; each node is taken as otherwise empty."""

@@ -5,13 +5,6 @@ need of an API server, in a scratch namespace. Others read `facts`, `lights` and
 """
 
 PUBLIC = (
-    "apicheckresults",
-    "apichecks.apicheckruns",
-    "apichecks.keeper",
-    "facts",
-    "keeper",
-    "outages",
-    "reading",
-    "taskhealth",
-    "versions",
-)
+    "apicheckresults", "apichecks.apicheckruns", "apichecks.keeper", "facts", "keeper", "outages", "reading",
+    "taskhealth", "versions",
+)  # fmt: skip

@@ -42,17 +42,9 @@ from grid.runtime.metrics import CacheCollector, MetricsEndpoint
 from grid.runtime.periodictasks import periodic_tasks
 
 PUBLIC = (
-    "caches",
-    "contention",
-    "controllerlease",
-    "executionrows",
-    "executions",
-    "metrics",
-    "periodictasks",
-    "roomchanges",
-    "starts",
-    "written",
-)
+    "caches", "contention", "controllerlease", "executionrows", "executions", "metrics", "periodictasks", "roomchanges",
+    "starts", "written",
+)  # fmt: skip
 
 logger = logging.getLogger(__name__)
 

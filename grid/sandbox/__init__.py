@@ -5,13 +5,6 @@ It is a program of its own that the rest reaches over HTTP only, as it reaches a
 """
 
 PUBLIC = (
-    "cluster",
-    "controllers.autoscaler",
-    "controllers.scaling.model",
-    "data_files",
-    "kubelet",
-    "needs",
-    "pools",
-    "population",
-    "prometheus",
-)
+    "cluster", "controllers.autoscaler", "controllers.scaling.model", "data_files", "kubelet", "needs", "pools",
+    "population", "prometheus",
+)  # fmt: skip

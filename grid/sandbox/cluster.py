@@ -156,11 +156,7 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
             async with client_of(server, "kubelet") as client:
                 fleet_settings = replace(settings.fleet, kubelet_token=tokens.by_name[KUBELET_CLIENT])
                 fleet = Fleet(
-                    client,
-                    data_dir=settings.data / "machine",
-                    images=images,
-                    pools=pools,
-                    settings=fleet_settings,
+                    client, data_dir=settings.data / "machine", images=images, pools=pools, settings=fleet_settings
                 )
                 with _starting(settings.data):
                     await fleet.start()

@@ -32,10 +32,7 @@ def configuration(
     """Return the configuration that scrapes the API server at this URL, through it each node's kubelet, the state of its objects, and
     Compute Grid's programs: `own` has their loopback ports of /metrics, which want no token, by name."""
     # The type is said, because what asks for targets sends a bare token without it.
-    access = {
-        "authorization": {"type": "Bearer", "credentials": token},
-        "tls_config": {"ca_file": str(authority)},
-    }
+    access = {"authorization": {"type": "Bearer", "credentials": token}, "tls_config": {"ca_file": str(authority)}}
     address = urlsplit(server).netloc
     discovery = {**access, "url": f"{server}{_TARGETS_PATH}", "refresh_interval": f"{seconds}s"}
     cadvisor = {"job_name": "cadvisor", "scheme": "https", **access, "http_sd_configs": [discovery]}

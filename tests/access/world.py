@@ -312,10 +312,7 @@ def _run(owner: User, project: Project, commit: str) -> Execution:
 
 
 def _link(user: User) -> dict[str, str]:
-    return {
-        "uidb64": urlsafe_base64_encode(force_bytes(user.pk)),
-        "token": default_token_generator.make_token(user),
-    }
+    return {"uidb64": urlsafe_base64_encode(force_bytes(user.pk)), "token": default_token_generator.make_token(user)}
 
 
 def _cluster(owner: User, project: Project) -> Execution:

@@ -122,10 +122,7 @@ def test_password_reset_ends_all_sessions_only_when_used(admin: Client, people: 
     assert not any(password in str(history(people.owner)) for password in hashes)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "a b", "<script>", "x" * 151, "nul\0", "rtl\u202e", "ALICE"],
-)
+@pytest.mark.parametrize("name", ["", "a b", "<script>", "x" * 151, "nul\0", "rtl\u202e", "ALICE"])
 def test_invalid_user_name_is_refused_at_its_field(admin: Client, people: People, name: str) -> None:
     before = User.objects.count()
     User.objects.filter(pk=people.owner.pk).update(username="alice")

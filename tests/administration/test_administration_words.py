@@ -39,11 +39,7 @@ def test_a_price_names_no_currency(cost: str, words: str) -> None:
     [
         ([], 2, "no node now, at most 2"),
         ([{"cpu": "8", "memory": "32Gi"}] * 2, 5, "2 nodes, each 8 cores, 32 GiB"),
-        (
-            [{"cpu": "8", "memory": "32Gi"}, {"cpu": "4", "memory": "64Gi"}],
-            5,
-            "2 nodes, the largest 8 cores, 32 GiB",
-        ),
+        ([{"cpu": "8", "memory": "32Gi"}, {"cpu": "4", "memory": "64Gi"}], 5, "2 nodes, the largest 8 cores, 32 GiB"),
         ([{"cpu": "8", "memory": "61Gi", "amd.com/gpu": "2"}], 2, "1 node, 8 cores, 61 GiB, 2 GPUs amd.com/gpu"),
     ],
 )

@@ -133,12 +133,7 @@ async def size(stage: Stage) -> list[int]:
 async def sample_now(stage: Stage, ready: int, wanted: int) -> None:
     """One more point of the chart."""
     await sync_to_async(ClusterSample.objects.create)(
-        execution_id=ID,
-        at=datetime.now(UTC),
-        ready=ready,
-        wanted=wanted,
-        cpu_percent=88,
-        memory_percent=40,
+        execution_id=ID, at=datetime.now(UTC), ready=ready, wanted=wanted, cpu_percent=88, memory_percent=40
     )
 
 

@@ -6,15 +6,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from grid.kube.resources import NODES, PODS
-from grid.models import (
-    Environment,
-    Execution,
-    HardwareTier,
-    LifecycleEntry,
-    Membership,
-    Project,
-    User,
-)
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Membership, Project, User
 from tests.browser import clustering, executing, overviewing
 from tests.browser.administering import forget_all
 from tests.browser.server import Stage

@@ -78,12 +78,7 @@ def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    for key, path in (
-        ("q", "/queue/"),
-        ("i", "/infrastructure/"),
-        ("e", "/executions/"),
-        ("h", "/"),
-    ):
+    for key, path in (("q", "/queue/"), ("i", "/infrastructure/"), ("e", "/executions/"), ("h", "/")):
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page).to_have_url(re.compile(f":[0-9]+{path}$"))

@@ -71,11 +71,7 @@ def test_sweep_is_sorted_and_its_runs_are_drawn_together(stage: StageProcess, vi
     expect(page.locator("tbody").first).to_contain_text("Metric loss")
     look_on_screens(page, "metrics-compare")
     id = job.strip("/").rsplit("/", 1)[1]
-    pages = {
-        "run": (f"/executions/{id}/", 3),
-        "job": (job, 0),
-        "record": (f"/executions/{id}/record/", 0),
-    }
+    pages = {"run": (f"/executions/{id}/", 3), "job": (job, 0), "record": (f"/executions/{id}/record/", 0)}
     for name, (path, charts) in pages.items():
         page.goto(path)
         if name != "record":

@@ -176,7 +176,7 @@ def test_how_the_number_is_chosen_is_said() -> None:
     assert shown(demand, None).demand == "7 tasks wait for a worker."
     assert shown(replace(demand, pending_tasks=0), None).demand == "No task waits for a worker."
     of_cpu = shown(replace(demand, on_demand=False, target_cpu=70), None).demand
-    assert of_cpu.startswith("7 tasks wait for a worker. The autoscaler does not count them.")
+    assert of_cpu.startswith("7 tasks wait for a worker. The autoscaler does not count them;")
     fixed = replace(record, autoscale=False, workers_minimum=3, workers_maximum=3)
     assert shown(fixed, autoscaler("c")).sentence == "3 workers; their number changes only by “Change workers”."
     assert shown(fixed, autoscaler("c")).conditions == ()

@@ -120,11 +120,7 @@ def test_executions_in_the_state_of_a_timeout_are_counted(effect: Effect, people
     make_execution(people.owner, project, state=State.ERROR, settled_at=MOMENT, ended_at=MOMENT)
     make_execution(people.teammate, project, access_lost_at=MOMENT)
     make_execution(people.teammate, project, access_lost_at=MOMENT, stop_requested_at=MOMENT)
-    for setting in (
-        centralconfig.DEPLOYING_TIMEOUT,
-        centralconfig.PREPARING_TIMEOUT,
-        centralconfig.OVER_QUOTA_TIMEOUT,
-    ):
+    for setting in (centralconfig.DEPLOYING_TIMEOUT, centralconfig.PREPARING_TIMEOUT, centralconfig.OVER_QUOTA_TIMEOUT):
         assert effect(setting, "600") == "1 execution would end now: 1 of alice."
     assert effect(centralconfig.ACCESS_LOST_TIMEOUT, "60") == "1 execution would end now: 1 of bob."
 

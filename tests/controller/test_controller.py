@@ -3,12 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from grid.configuration import (
-    DEPLOYING_TIMEOUT,
-    MAXIMUM_EXECUTIONS_PER_USER,
-    OVER_QUOTA_TIMEOUT,
-    PREPARING_TIMEOUT,
-)
+from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.core.errors import ClusterUnavailable
 from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS

@@ -4,15 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from grid.core.errors import (
-    ClusterUnavailable,
-    GridError,
-    NotAllowed,
-    NotFound,
-    Problem,
-    Rejected,
-    TooManyRequests,
-)
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Problem, Rejected, TooManyRequests
 from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval

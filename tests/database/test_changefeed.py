@@ -12,15 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from grid.database import changefeed, triggers
-from grid.database.changefeed import (
-    EVERYTHING,
-    Change,
-    ChangeFeed,
-    FeedLost,
-    PostgresFeed,
-    SqliteFeed,
-    feed_of,
-)
+from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedLost, PostgresFeed, SqliteFeed, feed_of
 from grid.database.triggers import TABLE
 from grid.models import Execution, Job, JobRun, RunSettings, Schedule
 from tests.conftest import People

@@ -6,16 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grid.core.wording import about
-from grid.diagnosis.launchfit import (
-    AlikeNodes,
-    LaunchFacts,
-    LaunchPool,
-    PodPlan,
-    QueuePlace,
-    fit,
-    never_fits,
-    places,
-)
+from grid.diagnosis.launchfit import AlikeNodes, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit, never_fits, places
 from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
 

@@ -100,11 +100,7 @@ def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*manage, "web", "--port", str(port)],
-            cwd=ROOT,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            [*manage, "web", "--port", str(port)], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     web = WebProcess(port, process, log, temporary, environment)
     try:

@@ -88,13 +88,7 @@ class Grid:
         for name in ("KUBECONFIG", "DATABASE_URL"):
             inherited.pop(name, None)
         prometheus = {} if self.has_prometheus else {"GRID_PROMETHEUS_URL": ""}
-        return {
-            **inherited,
-            **prometheus,
-            "GRID_DEMO": "1",
-            "GRID_VAR": str(self.var),
-            "GRID_IMAGES": str(self.images),
-        }
+        return {**inherited, **prometheus, "GRID_DEMO": "1", "GRID_VAR": str(self.var), "GRID_IMAGES": str(self.images)}
 
     def start(self, *, seconds: float = START_SECONDS) -> float:
         """Start it and give the seconds until it said that it is up."""

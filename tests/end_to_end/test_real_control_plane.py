@@ -25,15 +25,7 @@ from tests.end_to_end.people import (
     stop,
     was_not_reloaded,
 )
-from tests.end_to_end.real import (
-    API_DOWN,
-    API_UP,
-    DEPLOY,
-    RealGrid,
-    cluster_of_its_own,
-    needs_real_cluster,
-    probe,
-)
+from tests.end_to_end.real import API_DOWN, API_UP, DEPLOY, RealGrid, cluster_of_its_own, needs_real_cluster, probe
 from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
@@ -253,8 +245,7 @@ def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser)
 
 
 @pytest.mark.skipif(
-    not (API_DOWN and API_UP),
-    reason="REAL_API_DOWN and REAL_API_UP do not say how to end and start the API server",
+    not (API_DOWN and API_UP), reason="REAL_API_DOWN and REAL_API_UP do not say how to end and start the API server"
 )
 def test_the_api_server_goes_away_and_comes_back(real_grid: RealGrid, browser: Browser) -> None:
     scientist, operator = log_in(browser, real_grid, "scientist"), log_in(browser, real_grid, "operator")

@@ -12,13 +12,7 @@ from asgiref.sync import async_to_sync
 
 from grid.core.errors import NotAllowed, NotFound, Rejected
 from grid.environments import revisions
-from grid.environments.buildjobs import (
-    BuildSettings,
-    RevisionOrder,
-    files_manifest,
-    job_manifest,
-    progress_of,
-)
+from grid.environments.buildjobs import BuildSettings, RevisionOrder, files_manifest, job_manifest, progress_of
 from grid.environments.revisionbuilds import JobBuilder
 from grid.environments.revisions import BuildProgress
 from grid.kube.objects import Pod

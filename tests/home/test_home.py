@@ -10,13 +10,7 @@ from grid.kube.resources import PODS
 from grid.models import Execution
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import (
-    make_execution,
-    make_project,
-    make_running,
-    pod_of,
-    read_executions,
-)
+from tests.executions.executing import make_execution, make_project, make_running, pod_of, read_executions
 from tests.shell.live import connected
 from tests.support.builders import MOMENT, container_status
 from tests.support.cluster import FakeCluster

@@ -6,16 +6,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from grid.jobs.runsteps import (
-    AttemptFacts,
-    EndStep,
-    LaunchStep,
-    RunFacts,
-    RunStep,
-    WaitStep,
-    back_off,
-    next_step,
-)
+from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, RunFacts, RunStep, WaitStep, back_off, next_step
 from grid.models import State
 from grid.models.execution import FINAL_STATES
 from tests.support.shop import NOW

@@ -118,10 +118,7 @@ def test_sweep_preview_explains_table_and_starts_nothing(people: People, script:
     path = f"/jobs/{job.pk}/sweep/"
     status, _, shown = post(people.owner, path, {"table": "rate\tdepth\n1\t2\n3\t4", "preview": "on"})
     assert (status, "2 runs; the first with rate=1, depth=2." in shown) == (200, True)
-    for table, sentence in (
-        ("a,a\n1,2", "twice"),
-        ("HOME\nx", "Line 1 of the values: HOME is set by Compute Grid."),
-    ):
+    for table, sentence in (("a,a\n1,2", "twice"), ("HOME\nx", "Line 1 of the values: HOME is set by Compute Grid.")):
         status, _, shown = post(people.owner, path, {"table": table})
         assert (status, sentence in shown) == (422, True), table
     assert job.runs.count() == 1

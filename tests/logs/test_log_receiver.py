@@ -140,8 +140,7 @@ async def test_unusable_receiver_is_reported_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b"{" * 9000, b'{"partialSuccess":7}', b'{"partialSuccess":{"rejectedLogRecords":1e999}}'],
+    "body", [b"", b"[]", b"{" * 9000, b'{"partialSuccess":7}', b'{"partialSuccess":{"rejectedLogRecords":1e999}}']
 )
 def test_unknown_success_body_is_a_success(body: bytes) -> None:
     assert judge(200, body, "", lines=3).result == "sent"

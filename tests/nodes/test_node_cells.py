@@ -86,9 +86,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_cells_are_current_nodes_of_pools_by_age(
-    operations: list[tuple[int, str, int, bool]],
-) -> None:
+def test_cells_are_current_nodes_of_pools_by_age(operations: list[tuple[int, str, int, bool]]) -> None:
     maps, present = CellMaps(), dict[str, NodeSums]()
     for number, pool, minute, is_there in operations:
         name = f"n-{number}"

@@ -102,7 +102,7 @@ def test_prometheus_values_precede_samples() -> None:
     own = moments([point(3, nodes=9, executions_running=4), point(4, nodes=9)], 1, until=4)
     merged = pool_samples_with({3: {"nodes": 2}, 5: {"nodes": 1}}, own)
     assert [(each.minute, each.nodes, each.executions_running) for each in merged] == [
-        *((3, 2, 4), (4, 9, 1), (5, 1, None)),
+        *((3, 2, 4), (4, 9, 1), (5, 1, None))
     ]
     assert (merged[2].used_millicores, merged[2].pods_waiting) == (None, None)
     assert history_rows([merged[2]])[0].waiting == "–"

@@ -7,12 +7,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from dashboard.notifications import views as views
-from dashboard.notifications.viewmodel import (
-    NO_ADDRESS,
-    NO_SERVER,
-    NO_WEBHOOK,
-    latest_words,
-)
+from dashboard.notifications.viewmodel import NO_ADDRESS, NO_SERVER, NO_WEBHOOK, latest_words
 from grid.database.encryption import decrypt
 from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
 from grid.notifications.channels import set_target

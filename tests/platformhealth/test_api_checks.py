@@ -38,14 +38,7 @@ async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def run_once(cluster: FakeCluster, checks: Sequence[ApiCheck] = NO_CONTROLLERS) -> None:
     target = LaunchTarget("local", NAMESPACE, token=lambda id: "", front_key=lambda id: "")
-    api_checks = ApiCheckKeeper(
-        cluster,
-        database,
-        target,
-        clock=lambda: NOW,
-        monotonic=lambda: 0.0,
-        checks=checks,
-    )
+    api_checks = ApiCheckKeeper(cluster, database, target, clock=lambda: NOW, monotonic=lambda: 0.0, checks=checks)
     async_to_sync(api_checks.run_once)()
 
 

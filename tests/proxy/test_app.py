@@ -102,14 +102,7 @@ async def test_without_a_grant_every_address_gives_the_same_403(
 
 
 @pytest.mark.parametrize(
-    "host",
-    [
-        "workspaces.test:8001",
-        "other.workspaces.test:8001",
-        "abc.workspaces.test",
-        "abc.evil.test:8001",
-        "",
-    ],
+    "host", ["workspaces.test:8001", "other.workspaces.test:8001", "abc.workspaces.test", "abc.evil.test:8001", ""]
 )
 async def test_secret_of_an_execution_opens_no_other_host(browser: aiohttp.ClientSession, host: str) -> None:
     async with browser.get("/", headers={**COOKIE, "Host": host}) as answer:

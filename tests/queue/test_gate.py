@@ -21,17 +21,7 @@ from grid.models import Announcement, BudgetMonth, Execution, Job, JobRun, Membe
 from grid.models.dataplane import LOCAL
 from grid.projects.departures import why_departed
 from grid.queue import ordering, snapshot, takeover
-from grid.queue.gate import (
-    HELD,
-    QUEUE_FULL,
-    TAKEN_OVER,
-    GateFacts,
-    held,
-    refusal,
-    taken_over,
-    why_not_start,
-    words_of,
-)
+from grid.queue.gate import HELD, QUEUE_FULL, TAKEN_OVER, GateFacts, held, refusal, taken_over, why_not_start, words_of
 from grid.queue.launches import look_ahead
 from grid.queue.quota import Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.usage.budgets.rules import CLOSED, month_of

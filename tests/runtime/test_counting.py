@@ -29,10 +29,7 @@ def value(name: str, **labels: str) -> float:
 
 @pytest.mark.parametrize(
     ("setting", "start", "stop"),
-    [
-        ("METRICS_PORT", start_runtime, stop_runtime),
-        ("PROXY_METRICS_PORT", proxy_asgi.start, proxy_asgi.stop),
-    ],
+    [("METRICS_PORT", start_runtime, stop_runtime), ("PROXY_METRICS_PORT", proxy_asgi.start, proxy_asgi.stop)],
 )
 @pytest.mark.django_db(transaction=True)
 async def test_web_and_proxy_tell_metrics_as_prometheus_wants_them(

@@ -140,9 +140,7 @@ async def test_working_feed_compares_versions_rarely_and_reads_no_row() -> None:
 
 
 @virtual_time
-async def test_lost_feed_falls_back_to_polling_each_second(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_lost_feed_falls_back_to_polling_each_second(caplog: pytest.LogCaptureFixture) -> None:
     database, feed = Database(), ScriptedFeed()
     async with following(database, feed) as executions:
         with executions._hub.subscribe({"executions"}):

@@ -20,10 +20,7 @@ async def test_pools_with_possible_nodes_are_listed_and_counted_lazily() -> None
     cluster.put(PODS, builders.pod("agent", node="big", phase="Running", requests={"cpu": "2"}, owner=DAEMON))
     cluster.put(
         CONFIG_MAPS,
-        {
-            "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
-            "data": {"status": STATUS},
-        },
+        {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {"status": STATUS}},
     )
     caches = runtime_of(cluster).data_planes[LOCAL]
     shapes = await pool_shapes(caches)

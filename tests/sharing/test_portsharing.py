@@ -16,14 +16,7 @@ from grid.kube.resources import NETWORK_POLICIES
 from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
 from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, passages
 from grid.sharing.opening import may_open, may_open_port
-from grid.sharing.sharing import (
-    offered_ports,
-    ports_shared_with,
-    running_ports,
-    share_port,
-    shared_ports,
-    unshare_port,
-)
+from grid.sharing.sharing import offered_ports, ports_shared_with, running_ports, share_port, shared_ports, unshare_port
 from tests.executions.test_policykeeper import serving
 from tests.sharing.test_grants import log_in
 from tests.support.builders import NAMESPACE

@@ -125,10 +125,7 @@ def test_page_says_that_no_controller_runs_and_since_when(since: datetime | None
 
 
 ROWS = {
-    "busy": (
-        sums("worker-1", running(requests={"cpu": "3", "memory": "8Gi"}), extended={"nvidia.com/gpu": "2"}),
-        KEPT,
-    ),
+    "busy": (sums("worker-1", running(requests={"cpu": "3", "memory": "8Gi"}), extended={"nvidia.com/gpu": "2"}), KEPT),
     "platform": (
         sums(pool="core", labels={"dominodatalab.com/platform-node": "true"}),
         ScaleDown("unmanaged", "Not managed."),
@@ -244,10 +241,7 @@ def test_pod_looks_as_stored(name: str) -> None:
             {"node": "n", "phase": "Failed", "statuses": ended(137, "OOMKilled")},
             StatusLine("problem", "Failed", "OOMKilled: exit code 137"),
         ),
-        (
-            {"node": "n", "phase": "Running", "deletionTimestamp": builders.stamp(NOW)},
-            StatusLine("wait", "Ending"),
-        ),
+        ({"node": "n", "phase": "Running", "deletionTimestamp": builders.stamp(NOW)}, StatusLine("wait", "Ending")),
     ],
 )
 def test_pod_status_says_what_it_does(fields: dict[str, Any], status: StatusLine) -> None:

@@ -7,14 +7,7 @@ import sys
 import psycopg
 import pytest
 from django.core.handlers.exception import response_for_exception
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    DatabaseError,
-    OperationalError,
-    ProgrammingError,
-    connection,
-    connections,
-)
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError, connection, connections
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import timezone

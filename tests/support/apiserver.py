@@ -42,13 +42,7 @@ def kind_of(resource: Resource) -> ServedKind:
     known = find_kind(resource.group, resource.version, resource.plural)
     if known is not None and "create" in known.verbs:
         return known
-    return ServedKind(
-        resource.kind,
-        resource.plural,
-        resource.group,
-        resource.version,
-        namespaced=resource.namespaced,
-    )
+    return ServedKind(resource.kind, resource.plural, resource.group, resource.version, namespaced=resource.namespaced)
 
 
 class LossyStore(ObjectStore):

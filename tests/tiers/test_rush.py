@@ -160,11 +160,7 @@ def test_plan_cost_is_that_of_its_new_nodes() -> None:
 
 
 alike = st.builds(
-    nodes,
-    st.integers(1, 30),
-    st.integers(0, 8),
-    takes_pods=st.booleans(),
-    taints=st.sampled_from([(), (TAINT,)]),
+    nodes, st.integers(1, 30), st.integers(0, 8), takes_pods=st.booleans(), taints=st.sampled_from([(), (TAINT,)])
 )
 pools = st.builds(
     lambda alike, maximum, is_remembered: LaunchPool(

@@ -61,12 +61,7 @@ def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
 
 
 @pytest.mark.parametrize(
-    ("most", "expected"),
-    [
-        (0, []),
-        (3, [("a", 1), ("b", 1), ("a", 2)]),
-        (9, [("a", 1), ("b", 1), ("a", 2), ("a", 3)]),
-    ],
+    ("most", "expected"), [(0, []), (3, [("a", 1), ("b", 1), ("a", 2)]), (9, [("a", 1), ("b", 1), ("a", 2), ("a", 3)])]
 )
 def test_placeholders_are_limited_and_tiers_take_turns(most: int, expected: list[tuple[str, int]]) -> None:
     tiers = [warm_tier("b", 1), warm_tier("a", 3), warm_tier("later", 2, begins="15:00")]

@@ -3,12 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from dashboard.usage.viewmodels.failure_moments import (
-    ContainerEnd,
-    FailureMoment,
-    failures_of,
-    node_failures,
-)
+from dashboard.usage.viewmodels.failure_moments import ContainerEnd, FailureMoment, failures_of, node_failures
 from grid.core.labels import KEYS
 from grid.kube.objects import Event, Node, Pod
 from grid.kube.resources import EVENTS, PODS

@@ -38,7 +38,7 @@ from grid.tiers.tierdoctor import TierRequest
 
 LONG_NAME = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-here-0123456789"
 _GIB = 2**30
-_OF_SLOTS = _("You use 25 of 25 slots; this starts by itself when one is free.")
+_OF_SLOTS = _("You use 25 of 25 slots; this starts by itself when one is free. It is number 4 of yours.")
 _EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, _("Your executions usually end after another 24 minutes."), 4)
 _ROOM = WaitEstimate(1250.0, 600.0, 2400.0, _("Room for it is usually free after another 20 minutes."))
 _NOT_EXPECTED = WaitEstimate(None, why=_("Not known yet: too few launches like this one have started."), position=4)
@@ -85,7 +85,7 @@ def _fits() -> list[tuple[str, FitCard | None]]:
         needs=(PodNeeds("Large", {}, {}),),
         choices=(TierChoice("tier", "small", "Small", _plan("Small", 1), 0),),
     )
-    place = QueuePlace(4, f"{_OF_SLOTS} It is number 4 of yours.", _("Stop something that you no longer need."))
+    place = QueuePlace(4, _OF_SLOTS, _("Stop something that you no longer need."))
     queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
     queued_unknown = replace(question, queue=place, expected=launch_wait(_NOT_EXPECTED))
     huge = replace(question, pods=_plan("Huge", 64))

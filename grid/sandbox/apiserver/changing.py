@@ -6,25 +6,12 @@ from typing import Any
 
 import msgspec
 
-from grid.sandbox.apiserver.bodies import (
-    JSON,
-    decode_object,
-    duplicate_fields,
-    json_error,
-    named,
-)
+from grid.sandbox.apiserver.bodies import JSON, decode_object, duplicate_fields, json_error, named
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.patches import NoMergeKey, merge_patch, strategic_merge
 from grid.sandbox.apiserver.registry import Mutation
 from grid.sandbox.apiserver.schema import conform, strict_failure
-from grid.sandbox.apiserver.status import (
-    Failure,
-    bad_request,
-    go_type,
-    invalid_options,
-    server_error,
-    unsupported,
-)
+from grid.sandbox.apiserver.status import Failure, bad_request, go_type, invalid_options, server_error, unsupported
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

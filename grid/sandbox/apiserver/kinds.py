@@ -124,11 +124,7 @@ KINDS: tuple[ServedKind, ...] = (
         returns_deleted=True,
     ),
     ServedKind(
-        "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        short=("pvc",),
-        subresources=(STATUS,),
-        returns_deleted=True,
+        "PersistentVolumeClaim", "persistentvolumeclaims", short=("pvc",), subresources=(STATUS,), returns_deleted=True
     ),
     ServedKind(
         "Pod",
@@ -187,14 +183,7 @@ KINDS: tuple[ServedKind, ...] = (
         categories=("all",),
         subresources=(STATUS,),
     ),
-    ServedKind(
-        "Job",
-        "jobs",
-        "batch",
-        categories=("all",),
-        subresources=(STATUS,),
-        counts_generations=True,
-    ),
+    ServedKind("Job", "jobs", "batch", categories=("all",), subresources=(STATUS,), counts_generations=True),
     ServedKind("Lease", "leases", "coordination.k8s.io"),
     ServedKind("EndpointSlice", "endpointslices", "discovery.k8s.io", counts_generations=True),
     ServedKind(
@@ -206,12 +195,7 @@ KINDS: tuple[ServedKind, ...] = (
         counts_generations=True,
     ),
     ServedKind(
-        "Ingress",
-        "ingresses",
-        "networking.k8s.io",
-        short=("ing",),
-        subresources=(STATUS,),
-        counts_generations=True,
+        "Ingress", "ingresses", "networking.k8s.io", short=("ing",), subresources=(STATUS,), counts_generations=True
     ),
     ServedKind("NetworkPolicy", "networkpolicies", "networking.k8s.io", short=("netpol",), counts_generations=True),
     ServedKind(

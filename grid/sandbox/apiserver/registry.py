@@ -157,13 +157,7 @@ class Registry:
         self.create(kinds["serviceaccounts"], namespace, account)
 
     def update(
-        self,
-        kind: ServedKind,
-        key: str,
-        mutate: Mutation,
-        *,
-        subresource: str = "",
-        dry_run: bool = False,
+        self, kind: ServedKind, key: str, mutate: Mutation, *, subresource: str = "", dry_run: bool = False
     ) -> Record:
         """Store what `mutate` makes of a copy of the object. Without a change the version stays."""
         old = self.read(kind, key)

@@ -27,12 +27,7 @@ def scale_of(record: Record) -> Object:
 
 
 def change_scale(
-    registry: Registry,
-    kind: ServedKind,
-    key: str,
-    mutate: Callable[[Object], Object],
-    *,
-    dry_run: bool,
+    registry: Registry, kind: ServedKind, key: str, mutate: Callable[[Object], Object], *, dry_run: bool
 ) -> Object:
     """Apply a change to the `Scale` and store its replicas in the object."""
     record = registry.read(kind, key)

@@ -21,14 +21,7 @@ from grid.sandbox.apiserver.aggregation import Aggregator
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import JSON, Form, negotiate, parse_bool
 from grid.sandbox.apiserver.certificates import load_or_make
-from grid.sandbox.apiserver.changing import (
-    FieldValidation,
-    decode_new,
-    is_dry_run,
-    patching,
-    replacement,
-    validated,
-)
+from grid.sandbox.apiserver.changing import FieldValidation, decode_new, is_dry_run, patching, replacement, validated
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.frontproxy import FrontProxyCertificate
 from grid.sandbox.apiserver.furnishing import furnish

@@ -175,12 +175,7 @@ class _Bookmarks:
 
 
 async def _follow(
-    response: web.StreamResponse,
-    watch: Watch,
-    store: ObjectStore,
-    bookmarks: _Bookmarks | None,
-    end: float,
-    line: Line,
+    response: web.StreamResponse, watch: Watch, store: ObjectStore, bookmarks: _Bookmarks | None, end: float, line: Line
 ) -> None:
     """Write changes and bookmarks until the end. An overflowed watch ends too: its client was too slow and lists again."""
     if bookmarks is not None and bookmarks.due > end - _BEFORE_THE_END > monotonic():

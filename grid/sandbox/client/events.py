@@ -99,10 +99,7 @@ class EventRecorder:
         event: Object = {
             "kind": "Event",
             "apiVersion": "v1",
-            "metadata": {
-                "name": f"{about.get('name', '')}.{stamp:x}",
-                "namespace": namespace,
-            },
+            "metadata": {"name": f"{about.get('name', '')}.{stamp:x}", "namespace": namespace},
             "involvedObject": about,
             "reason": reason,
             "message": message,

@@ -10,15 +10,7 @@ from typing import Any
 
 from grid.core.errors import NotFound
 from grid.core.labels import SIMULATED
-from grid.sandbox.client import (
-    PODS,
-    VOLUME_CLAIMS,
-    Object,
-    is_terminating,
-    key_of,
-    name_of,
-    namespace_of,
-)
+from grid.sandbox.client import PODS, VOLUME_CLAIMS, Object, is_terminating, key_of, name_of, namespace_of
 from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.ephemeral import claim_name, ownership_problem
 

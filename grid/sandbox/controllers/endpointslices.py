@@ -19,14 +19,7 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.controllers.controller import QueueController
-from grid.sandbox.controllers.endpointrules import (
-    MANAGED_BY,
-    SERVICE_NAME,
-    SLICE_MANAGER,
-    facts,
-    match,
-    slices,
-)
+from grid.sandbox.controllers.endpointrules import MANAGED_BY, SERVICE_NAME, SLICE_MANAGER, facts, match, slices
 from grid.sandbox.serviceproxy.endpoints import selects
 from grid.sandbox.serviceproxy.index import PodIndex, ServiceIndex
 

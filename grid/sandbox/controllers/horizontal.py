@@ -217,12 +217,7 @@ class HorizontalController(QueueController):
             await self._events.record(about, event.reason, event.message, type=event.type)
         if status == autoscaler.get("status"):
             return
-        body = {
-            **autoscaler,
-            "apiVersion": AUTOSCALERS.api_version,
-            "kind": AUTOSCALERS.kind,
-            "status": dict(status),
-        }
+        body = {**autoscaler, "apiVersion": AUTOSCALERS.api_version, "kind": AUTOSCALERS.kind, "status": dict(status)}
         with contextlib.suppress(NotFound):
             await self._client.update(AUTOSCALERS.path(namespace_of(autoscaler), name_of(autoscaler), "status"), body)
 

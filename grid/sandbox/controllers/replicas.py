@@ -6,15 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from grid.core.pod_ranking import RankedPod, rank_for_deletion, read_cost
-from grid.sandbox.client import (
-    Object,
-    annotations_of,
-    condition_of,
-    is_terminating,
-    labels_of,
-    parse_time,
-    uid_of,
-)
+from grid.sandbox.client import Object, annotations_of, condition_of, is_terminating, labels_of, parse_time, uid_of
 from grid.sandbox.controllers.podresources import is_finished
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -84,10 +84,4 @@ def _starts(pods: Sequence[PodUsage]) -> Iterator[Sample]:
 
 def _of(pod: PodUsage, container: str = "", image: str = "") -> dict[str, str]:
     place = f"/kubepods/pod{pod.pod.uid}" + (f"/{container}" if container else "")
-    return {
-        "container": container,
-        "id": place,
-        "image": image,
-        "namespace": pod.pod.namespace,
-        "pod": pod.pod.name,
-    }
+    return {"container": container, "id": place, "image": image, "namespace": pod.pod.namespace, "pod": pod.pod.name}

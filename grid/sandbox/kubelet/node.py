@@ -13,17 +13,7 @@ from typing import Any
 
 from grid.core.errors import Conflict, GridError, NotFound
 from grid.core.quantity import parse_quantity
-from grid.sandbox.client import (
-    LEASES,
-    NODES,
-    Api,
-    Clock,
-    Object,
-    format_micro_time,
-    format_time,
-    parse_time,
-    uid_of,
-)
+from grid.sandbox.client import LEASES, NODES, Api, Clock, Object, format_micro_time, format_time, parse_time, uid_of
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.services import Events
 
@@ -223,11 +213,7 @@ class NodeAgent:
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
             "metadata": {"name": self._spec.name, "namespace": _LEASE_NAMESPACE, "ownerReferences": [owner]},
-            "spec": {
-                "holderIdentity": self._spec.name,
-                "leaseDurationSeconds": _LEASE_SECONDS,
-                "renewTime": now,
-            },
+            "spec": {"holderIdentity": self._spec.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now},
         }
 
     def _tell(self, reason: str, message: str) -> None:

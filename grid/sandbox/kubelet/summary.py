@@ -56,12 +56,7 @@ def _resources(usages: Iterable[ContainerStats], at: datetime) -> Object:
             "usageNanoCores": sum(usage.cpu_nanocores for usage in usages),
             "usageCoreNanoSeconds": sum(usage.cpu_nanoseconds for usage in usages),
         },
-        "memory": {
-            "time": format_time(at),
-            "usageBytes": memory,
-            "workingSetBytes": memory,
-            "rssBytes": memory,
-        },
+        "memory": {"time": format_time(at), "usageBytes": memory, "workingSetBytes": memory, "rssBytes": memory},
     }
 
 

@@ -198,11 +198,7 @@ def _place(path: str) -> tuple[Resource, str, str, str]:
 
 
 def pod(
-    name: str,
-    *command: str,
-    container: Object | None = None,
-    mounts: Mapping[str, Object] | None = None,
-    **spec: Any,
+    name: str, *command: str, container: Object | None = None, mounts: Mapping[str, Object] | None = None, **spec: Any
 ) -> Object:
     """A pod on the test's node with one container `run`, a shell command when one word is given.
 

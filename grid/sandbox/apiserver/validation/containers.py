@@ -11,13 +11,7 @@ from grid.sandbox.apiserver.status import StatusCause, duplicate, missing, prohi
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-_PROBE_NUMBERS = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
+_PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _FIELD_PATHS = {
     *("metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"),

@@ -69,11 +69,7 @@ def _check_volumes(volumes: list[Object], path: str) -> list[StatusCause]:
     return causes
 
 
-_SOURCE_NAMES = {
-    "persistentVolumeClaim": "claimName",
-    "configMap": "name",
-    "secret": "secretName",
-}
+_SOURCE_NAMES = {"persistentVolumeClaim": "claimName", "configMap": "name", "secret": "secretName"}
 
 
 def _check_source(volume: Object, path: str) -> list[StatusCause]:

@@ -67,11 +67,7 @@ def plan_scale_down(
     present = [item for item in nodes if item.name in snapshot.nodes]
     order = sorted(
         present,
-        key=lambda item: (
-            seniority.get(item.name, len(seniority)),
-            utilization(snapshot.nodes[item.name]),
-            item.name,
-        ),
+        key=lambda item: (seniority.get(item.name, len(seniority)), utilization(snapshot.nodes[item.name]), item.name),
     )
     allowed = _allowed_disruptions(budgets)
     left = dict(spare)
@@ -116,11 +112,7 @@ def _stays_behind(pod: Mapping[str, Any]) -> bool:
 
 
 def _objection(
-    state: NodeState,
-    share: float,
-    threshold: float,
-    moving: Sequence[Mapping[str, Any]],
-    allowed: Sequence["_Budget"],
+    state: NodeState, share: float, threshold: float, moving: Sequence[Mapping[str, Any]], allowed: Sequence["_Budget"]
 ) -> str:
     if annotations_of(state.node).get(SCALE_DOWN_DISABLED) == "true":
         return "its removal is disabled by an annotation"

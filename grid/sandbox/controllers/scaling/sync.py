@@ -174,10 +174,7 @@ def conclude(
         failed = Happening("FailedRescale", f"{summary}; error: {refusal}", "Warning")
         return SyncOutcome(_status(autoscaler, decision, known), (*events, failed), memory)
     conditions.set(
-        "AbleToScale",
-        True,
-        "SucceededRescale",
-        f"the HPA controller was able to update the target scale to {size}",
+        "AbleToScale", True, "SucceededRescale", f"the HPA controller was able to update the target scale to {size}"
     )
     memory = remember_rescale(read_behaviour(autoscaler["spec"], settings), memory, decision.current, size, now)
     status = _status(autoscaler, decision, size, scaled=now)

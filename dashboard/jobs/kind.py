@@ -10,6 +10,8 @@ from grid.models.environment import Kind
 
 
 def _context(record: ExecutionRecord, viewer: Person) -> dict[str, Any]:
+    """Return the section of its run with what that has measured; nothing for who may not read it, and for a job that was launched without
+    a run."""
     if record.run is None or not viewer.may_read:
         return {}
     return {"kind_section": "jobs/fragments/execution_section.html", "metrics": read_metrics(record.id)}

@@ -127,9 +127,7 @@ def _demand(cluster: ClusterRecord, tasks: int | None) -> str:
     waiting = ngettext("{count:,} task waits for a worker.", "{count:,} tasks wait for a worker.", tasks)
     if not cluster.autoscale or cluster.on_demand:
         return waiting
-    step = _(
-        "The autoscaler does not count them. Launch a cluster with “Also grow for waiting tasks” to have it do so."
-    )
+    step = _("The autoscaler does not count them; a cluster with “Also grow for waiting tasks” grows for them.")
     return f"{waiting} {step}"
 
 

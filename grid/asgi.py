@@ -29,7 +29,7 @@ from grid.database import threads as database  # noqa: E402
 from grid.edge import textwork  # noqa: E402
 from grid.edge.limits import Bodies, RequestLimits  # noqa: E402
 from grid.edge.refusals import Application  # noqa: E402
-from grid.edge.wrappers import Lifespan, LoopbackOnly, OwnHosts, RequestIds, SlowRefusals  # noqa: E402  # noqa: E402
+from grid.edge.wrappers import Lifespan, LoopbackOnly, OwnHosts, RequestIds, SlowRefusals  # noqa: E402
 from grid.observability import tracing  # noqa: E402
 from grid.runtime import start_runtime, stop_runtime  # noqa: E402
 

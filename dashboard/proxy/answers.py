@@ -3,7 +3,8 @@
 One of them asks for confirmation before a link ends a cluster's job or actor. Spark and Ray end these by plain links
 (`/jobs/job/kill/?id=1`, `/logical/kill_actor?…`), and all pages of the workspaces' origin are one site to a browser. So a page of one
 cluster, made by a member of its project, could navigate a visitor's tab to such a link of another cluster. The Referer does not help: a
-page can change its own URL (`history.replaceState`) and with it the Referer. Requests by a cluster's own scripts need no confirmation: the
+page can change its own URL (`history.replaceState`) and with it the Referer. So the visitor confirms such a navigation, on a page that no
+other page can read or click. Requests by a cluster's own scripts need no confirmation: the
 page's policy keeps them to their own path.
 """
 

@@ -20,13 +20,16 @@ from itertools import takewhile
 
 from django.db import transaction
 
-from grid.audit import sealing as auditsealing
 from grid.audit.chain import GENESIS, ChainBroken, Link, SealedEntry, follow, hash_of
 from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.models import AuditChain, AuditEntry
 
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 10.0
+PAUSE_SECONDS = 0.1  # for other writers
 BATCH = 200
 VERIFIED_AT_ONCE = 2000
 MOST_COUNTED = 10_000
@@ -146,22 +149,16 @@ def _sealed(row: AuditEntry) -> SealedEntry:
     return SealedEntry(**{field.name: getattr(row, field.name) for field in fields(SealedEntry)})
 
 
-logger = logging.getLogger(__name__)
-
-PERIOD_SECONDS = 10.0
-PAUSE_SECONDS = 0.1  # for other writers
-
-
 def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
     """Return the task that seals all entries that are not sealed yet, a batch in a transaction. The link that is logged is for keeping
     elsewhere: with it `verify_audit --link` finds that somebody wrote the whole chain anew."""
 
     async def run_once() -> None:
         total = 0
-        while sealed := await database(auditsealing.seal, clock()):
+        while sealed := await database(seal, clock()):
             total += sealed
             await asyncio.sleep(PAUSE_SECONDS)
         if total:
-            logger.info("audit log sealed entries=%d link=%s", total, await database(auditsealing.head))
+            logger.info("audit log sealed entries=%d link=%s", total, await database(head))
 
     return PeriodicTask("audit sealing", PERIOD_SECONDS, run_once)

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from grid.alerts.alert_notifier import AlertNotifier
 from grid.alerts.silence_sync import Alertmanager, SilenceSynchronizer
-from grid.announcements import maintenance as maintenance
+from grid.announcements import maintenance
 from grid.audit import sealing
 from grid.clusters.framework_poller import FrameworkPoller
 from grid.clusters.registration import Registration

@@ -70,8 +70,15 @@ class Keys:
     @classmethod
     @cache  # each pod's change asks
     def under(cls, prefix: str = PREFIX) -> "Keys":
-        of_launch = ("workload-type", "hardware-tier-id", "project-id", "starting-user-username", "execution-id")
-        return cls(*(f"{prefix}/{name}" for name in (*of_launch, "worker-report", "demand")))
+        return cls(
+            workload_type=f"{prefix}/workload-type",
+            tier=f"{prefix}/hardware-tier-id",
+            project=f"{prefix}/project-id",
+            user=f"{prefix}/starting-user-username",
+            execution=f"{prefix}/execution-id",
+            worker_report=f"{prefix}/worker-report",
+            demand=f"{prefix}/demand",
+        )
 
 
 KEYS = Keys.under()

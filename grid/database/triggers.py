@@ -82,12 +82,10 @@ def install(using: str, plan: Any = None, **kwargs: Any) -> None:
 
 
 def _say_everything(connection: BaseDatabaseWrapper) -> None:
-    is_postgresql = connection.vendor == "postgresql"
-    row, notice = (
-        f"INSERT INTO {TABLE} (what) VALUES ('{EVERYTHING}')",
-        f"SELECT pg_notify('{CHANNEL}', '{EVERYTHING}')",
-    )
-    _execute(connection, notice if is_postgresql else row)
+    if connection.vendor == "postgresql":
+        _execute(connection, f"SELECT pg_notify('{CHANNEL}', '{EVERYTHING}')")
+    else:
+        _execute(connection, f"INSERT INTO {TABLE} (what) VALUES ('{EVERYTHING}')")
 
 
 def names() -> set[str]:

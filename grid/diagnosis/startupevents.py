@@ -45,9 +45,8 @@ class StartEvents:
 
     images: Sequence[ImageEvents] = ()
     pulls: Mapping[str, datetime] = field(default_factory=dict)
-    started: Mapping[str, datetime] = field(
-        default_factory=dict
-    )  # by container the first; "" for events that name none
+    # By container the first; "" for events that name none.
+    started: Mapping[str, datetime] = field(default_factory=dict)
     scheduled_at: datetime | None = None
     no_room_at: datetime | None = None
     scale_up_at: datetime | None = None

@@ -135,9 +135,11 @@ def to_build() -> list[EnvironmentRevision]:
     begun = Counter(person for _, person, build in known if build)
     chosen, waiting = list[int](), list[int]()
     for pk, person, build in known:
-        may_build = bool(build) or begun[person] < most
-        begun[person] += may_build and not build
-        (chosen if may_build else waiting).append(pk)
+        if build or begun[person] < most:
+            begun[person] += 0 if build else 1
+            chosen.append(pk)
+        else:
+            waiting.append(pk)
     if waiting:
         why = _("It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.")
         _say(building.filter(pk__in=waiting), why.format(most=most))

@@ -64,7 +64,7 @@ class _Silence(Exception):
     """No word that the list is complete: from a server that knows none, or is busy, or something on the way keeps it from us."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Listing(Generic[T]):
     """`page` gives one page of at most so many objects, from a continue token on; `stream` opens a streaming list for so many seconds."""
 

@@ -86,7 +86,7 @@ class PoolName(NamedTuple):
     has_nodes: bool = True
 
 
-@dataclass
+@dataclass(eq=False)
 class NodeGroups:
     """The groups in a store of the autoscaler's status, by pool. The YAML of a large cluster is long, so it is parsed once for each version
     of it; `names` are asked for again when `version` has changed."""

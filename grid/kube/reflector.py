@@ -66,6 +66,7 @@ class Reflector(Generic[T]):
         self._listed = False  # whether the present watch follows a list of its own
         self._fruitless = 0
         self._expired = 0  # versions in a row that were forgotten before an event came
+        self._expired_at = 0.0  # when the first of them was
         self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
         self._failing = False
         # When the first request that failed was sent, or the watch broke; None after silence.
@@ -83,6 +84,7 @@ class Reflector(Generic[T]):
             except Expired as error:
                 logger.debug("listing again store=%s reason=%s", self._store.name, error)
                 self._must_list_again("expired")
+                self._expired_at = self._expired_at if self._expired else self._clock()
                 self._expired += 1
                 self._doubt_watches()
                 sound = not self._listed  # a list that is at once too old must not be repeated without a wait
@@ -250,7 +252,9 @@ class Reflector(Generic[T]):
         if reason:
             level = logging.DEBUG if self._failing else logging.WARNING
             logger.log(level, "cut off from the cluster store=%s reason=%s", self._store.name, reason)
-        self._store.mark_failed(sentence, self._cut_off_at, trouble=trouble, at=self._asked_at)
+        # A list between two forgotten versions does not end that trouble.
+        asked_at = self._expired_at if trouble is ClusterTrouble.EXPIRED else self._asked_at
+        self._store.mark_failed(sentence, self._cut_off_at, trouble=trouble, at=asked_at)
         self._unsure = True
         if not self._failing:
             self._hub.publish(self._store.name)

@@ -94,8 +94,12 @@ def _builder(
         digital_signature=True,
         key_cert_sign=signs,
         crl_sign=signs,
-        **dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"), False),
-        **dict.fromkeys(("encipher_only", "decipher_only"), False),
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
     )
     return (
         x509.CertificateBuilder()

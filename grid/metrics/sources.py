@@ -37,9 +37,8 @@ PROMETHEUS_SECONDS = 10.0
 PERIOD = 15.0  # metrics-server and most Prometheus set-ups measure no more often
 ABSENT_PERIOD = 300.0  # metrics may be installed any day, so checking seldom is enough
 _FORGET_AFTER = 8  # failed rounds, two minutes: older numbers would mislead
-_DECODED_AT_ONCE = (
-    500  # 5 ms: this API has no pages, and a large cluster's answer would keep the loop from its work for a second
-)
+# 5 ms: this API has no pages, and a large cluster's answer would keep the loop from its work for a second.
+_DECODED_AT_ONCE = 500
 
 
 class NoMetrics(GridError):
@@ -247,11 +246,11 @@ class UsagePoller:
             return ABSENT_PERIOD
         except Exception as error:
             self._failures += 1
-            sentence = _("Usage is not being measured: {error}", error=error)
-            if not isinstance(error, GridError):
+            if isinstance(error, GridError):
+                sentence = _("Usage is not being measured: {error}", error=error)
+            else:
                 logger.exception("measuring usage failed")
-                name = type(error).__name__
-                sentence = _("Usage is not being measured: an answer was not understood ({name}).", name=name)
+                sentence = _("Usage is not being measured: an answer was not understood; the log says more.")
             self._say(sentence, forget=self._failures >= _FORGET_AFTER)
         else:
             if self._failures:

@@ -56,9 +56,8 @@ class RecentUsage:
 
     def add(self, minute: int, nodes: Mapping[str, Usage]) -> None:
         """Take a round of measurements in. A minute before the last one counts as the last one: no clock runs backwards for long."""
-        if (
-            minute > self._minute
-        ):  # forget the minutes that are too old now, and the nodes of which nothing newer is known
+        # Forget the minutes that are too old now, and the nodes of which nothing newer is known.
+        if minute > self._minute:
             first = max(self._minute + 1, minute - KEPT_MINUTES + 1)
             forgotten = [2 * (each % KEPT_MINUTES) for each in range(first, minute + 1)]
             self._minute = minute

@@ -75,8 +75,8 @@ class Project(models.Model):
         """Return the usernames of its owner, contributors and viewers; "" and empty lists before it has any."""
         rows = list(self.memberships.order_by("user__username").values_list("user__username", "role"))
         named = {wanted: [name for name, role in rows if role == wanted] for wanted in Membership.Role}
-        owner, contributors, viewers = named.values()
-        return {"owner": "".join(owner), "contributors": contributors, "viewers": viewers}
+        owner, role = "".join(named[Membership.Role.OWNER]), Membership.Role
+        return {"owner": owner, "contributors": named[role.CONTRIBUTOR], "viewers": named[role.VIEWER]}
 
     def assign(self, *, owner: User, contributors: Iterable[User], viewers: Iterable[User]) -> None:
         """Give the named people their roles, the highest to those named twice, and remove all other members; in one transaction."""

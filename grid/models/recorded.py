@@ -35,7 +35,7 @@ class ShippedLog(models.Model):
 
 
 class RunMetric(models.Model):
-    """One metric of an execution, written by the controller while it runs and at its end; see `grid.jobs.runmetrics.series`."""
+    """One metric of an execution, written by the controller while it runs and at its end; see `grid.jobs.runmetrics.store`."""
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="metrics", db_index=False)
     name = models.CharField(max_length=80)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.announcements import maintenance as maintenance
+from grid.announcements import maintenance
 from grid.announcements.maintenance import MAINTENANCE
 from grid.core.errors import Problem
 from grid.core.reasons import Reader, Reason, Sentence, Values, sentence_of, words_of as words_of_cause

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from django.conf import settings
 
@@ -61,6 +61,9 @@ class _Local(Generic[T]):
 
     def __get__(self, runtime: "Runtime", owner: type) -> T:
         return self._part(runtime.data_planes[LOCAL])
+
+    def __set__(self, runtime: "Runtime", value: T) -> NoReturn:
+        raise AttributeError("change the data plane's caches")  # an attribute of its own would differ from theirs
 
 
 @dataclass

@@ -63,7 +63,9 @@ class PodExplainer:
 
         return self._remembered(
             self._known,
-            (pod, events, names_others, now),
+            self._shape(pod, events, names_others, now),
+            pod,
+            now,
             lambda: explain_pod(pod, events, now=now, scheduling=self._scheduling(pod, names_others)),
         )
 
@@ -75,16 +77,15 @@ class PodExplainer:
 
         return self._remembered(
             self._outlooks,
-            (pod, events, False, now),
+            self._shape(pod, events, False, now),
+            pod,
+            now,
             lambda: outlook_of(pod, events, self._scheduling(pod, names_others=False), now=now),
         )
 
-    def _remembered(
-        self, answers: Answers[T], about: tuple[Pod, Sequence[Event], bool, datetime], answer: Callable[[], T]
-    ) -> T:
+    def _remembered(self, answers: Answers[T], shape: Hashable, pod: Pod, now: datetime, answer: Callable[[], T]) -> T:
         """Return the answer for pods of this shape, which holds for a while, as long as the nodes and what else it is based on stay."""
-        pod, now, caches = about[0], about[-1], self._caches
-        shape, room = self._shape(*about), caches.room_changes.version(asked_pool(pod))
+        caches, room = self._caches, self._caches.room_changes.version(asked_pool(pod))
         volumes = caches.volumes.version if pod.spec.volumes else 0
         basis = room, caches.config_maps.version, caches.templates.version, volumes
         known = answers.get(shape)

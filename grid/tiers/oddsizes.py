@@ -25,6 +25,7 @@ def odd_sizes(sizes: Mapping[str, str]) -> Sequence[str]:
         if not text or not (value := parse_quantity(text)):
             continue
         number = text.strip().rstrip("mkMGTPEinu")
+        number = f"{value:f}" if field in _CORES or not number.replace(".", "").isdigit() else number
         if field in _BYTES and value < _FEW_BYTES:
             size = format_bytes(whole(text)) if value >= 1 else _("less than a byte")
             sentences.append(

@@ -46,15 +46,14 @@ def drain(gcs: Any, node: str, head: str, deadline: float, began: float) -> bool
         if not _is_alive(gcs, node):
             return True
         quiet = 0 if _is_working(node) else quiet + 1
-    moved = False
-    while not moved and time.time() < deadline:
-        with contextlib.suppress(
-            grpc.RpcError
-        ):  # a node has ended meanwhile, as when several end: the next try asks those left
-            moved = hand_over(gcs, node, deadline)
-        if not moved:
-            time.sleep(_LOOK_SECONDS)
-    return moved and not _is_working(node)
+    while True:
+        # A node may have ended meanwhile, as when several end: the next try asks those left.
+        with contextlib.suppress(grpc.RpcError):
+            if hand_over(gcs, node, deadline):
+                return not _is_working(node)
+        if time.time() >= deadline:
+            return False
+        time.sleep(_LOOK_SECONDS)
 
 
 def hand_over(gcs: Any, node: str, deadline: float) -> bool:

@@ -103,7 +103,9 @@ def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -
     """Return whether the template takes the pod, None when that is not known, and whether it is too small."""
     kept_off = placement.when_empty(template, own)
     certain = {obstacle.kind for obstacle in kept_off if not _is_untold(obstacle, template)}
-    return False if certain else None if kept_off else True, "too_small" in certain
+    if certain:
+        return False, "too_small" in certain
+    return (None if kept_off else True), False
 
 
 def _is_untold(obstacle: Obstacle, template: Node) -> bool:

@@ -67,9 +67,8 @@ class _Stop:
     def wait(self) -> bool:
         """Return True when the program has ended; False when a stop has lasted so long that the program does not seem to end."""
         deadline = math.inf
-        if (
-            note := self._end_note
-        ) is not None:  # or SIGTERM has given the program the time to end that it has elsewhere
+        # Without a note, SIGTERM has given the program the time to end that it has elsewhere.
+        if (note := self._end_note) is not None:
             while not _says_something(note) and time.monotonic() < deadline:
                 if self.is_asked:
                     deadline = min(deadline, time.monotonic() + self._patience)

@@ -289,8 +289,9 @@ def keep_copy(task: Task, *, only_at_home: bool = False) -> str:
             with _new_file(folder, f"{task.name}.tar.gz", is_shared=place == "copy") as file:
                 root = f"/proc/self/fd/{tree.folder('')}"  # below it tar opens folder by folder, and follows no link
                 options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "cwd": root, "start_new_session": True}
+                # 1: a file changed meanwhile
                 if subprocess.run(command, stdout=file, timeout=COMMAND_SECONDS, **options).returncode > 1:
-                    raise OSError("tar failed")  # 1: a file changed meanwhile
+                    raise OSError("tar failed")
             return place
     return ""
 

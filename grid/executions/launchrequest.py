@@ -29,8 +29,9 @@ def projects_for(user: User) -> QuerySet[Project]:
 
 def environments_for(user: User, kind: str) -> QuerySet[Environment]:
     """Return the environments that the user may launch as `kind`."""
-    offered = Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
-    return offered if user.is_active else offered.none()
+    if not user.is_active or kind not in LAUNCHABLE_KINDS:  # whatever somebody has sent
+        return Environment.objects.none()
+    return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
 
 
 def kinds_for(user: User) -> set[str]:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -97,14 +96,19 @@ class _Fits:
     def __init__(self, tiers: Mapping[str, HardwareTier], pools: Mapping[str, PoolShapes]) -> None:
         self._tiers = {id: tier_spec(tier) for id, tier in tiers.items()}
         self._pools = pools
-        self._judge = cache(self._fits)
+        self._known: dict[tuple[Any, ...], bool] = {}
 
     def as_launched(self, tier_id: str, group: Mapping[str, Any]) -> bool:
         """Return whether each part of the group that is of the tier finds a place."""
         shapes = [tuple(group[name] for name in names) for names in (_SHAPE, _HEAD_SHAPE)]
-        return all(self._judge(*shape) for shape in shapes if shape[0] == tier_id)
+        return all(self._fits(shape) for shape in shapes if shape[0] == tier_id)
 
-    def _fits(self, tier_id: str, pool: str, cores: int, memory: int, gpus: int, resource: str) -> bool:
+    def _fits(self, shape: tuple[Any, ...]) -> bool:
+        if shape not in self._known:  # `functools.cache` of a method would keep this alive in a cycle
+            self._known[shape] = self._judge(*shape)
+        return self._known[shape]
+
+    def _judge(self, tier_id: str, pool: str, cores: int, memory: int, gpus: int, resource: str) -> bool:
         tier, sizes = self._tiers[tier_id], {"cores": f"{cores}m", "memory": str(memory)}
         spec = msgspec.structs.replace(tier, node_pool=pool, gpus=gpus, gpu_resource=resource, **sizes)
         request = TierRequest(pool, requests_of(spec), tolerations_of(spec))

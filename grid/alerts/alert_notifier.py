@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from grid.accounts.backend import OPERATORS
 from grid.alerts.silences import silence_of, silences_in_force
-from grid.core.translation import gettext as _
+from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import as_sentence, listed, listed_up_to, one_line
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
@@ -51,10 +51,14 @@ def tell_operators(*, now: datetime) -> int:
 
 def title_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
     """Return what has happened, without a full stop; pure."""
-    fires = _("{alert} fires") if len(firing) == 1 else _("{count} alerts fire")
-    is_over = _("{alert} is over") if len(over) == 1 else _("{count} alerts are over")
-    parts = ((alerts, words) for alerts, words in ((firing, fires), (over, is_over)) if alerts)
-    return listed(words.format(alert=_name(alerts[0]), count=len(alerts)) for alerts, words in parts)
+    parts = []
+    if firing:
+        several = ngettext("{count} alert fires", "{count} alerts fire", len(firing))
+        parts.append(_("{alert} fires", alert=_name(firing[0])) if len(firing) == 1 else several)
+    if over:
+        several = ngettext("{count} alert is over", "{count} alerts are over", len(over))
+        parts.append(_("{alert} is over", alert=_name(over[0])) if len(over) == 1 else several)
+    return listed(parts)
 
 
 def sentence_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:

@@ -158,9 +158,9 @@ def silences_to_pass(now: datetime) -> list[AlertSilence]:
     return list(rows.exclude(ended_by_name=ELSEWHERE).order_by("pk")[:MOST])
 
 
-def note(columns: Mapping[str, object], **conditions: object) -> None:
+def note(pk: int, columns: Mapping[str, object], **conditions: object) -> None:
     """Write the columns of the silence, unless a condition no longer holds, such as that it was not ended here meanwhile."""
-    AlertSilence.objects.filter(**conditions).update(**columns)
+    AlertSilence.objects.filter(pk=pk, **conditions).update(**columns)
 
 
 def note_gone(ids: Sequence[int], problem: str) -> None:
@@ -216,7 +216,7 @@ class SilenceSynchronizer:
             try:
                 await self._pass(row, held)
             except AlertmanagerRefused as refused:
-                await self._database(note, {"alertmanager_problem": str(refused)[:_PROBLEM]}, pk=row.pk)
+                await self._database(note, row.pk, {"alertmanager_problem": str(refused)[:_PROBLEM]})
 
     async def _pass(self, row: AlertSilence, held: Sequence[KnownSilence]) -> None:
         """Make Alertmanager have what the row says, or the row what Alertmanager has."""
@@ -229,24 +229,24 @@ class SilenceSynchronizer:
             for id in active:
                 await self._alertmanager.end_silence(id)
             if row.alertmanager_id or row.alertmanager_problem:
-                await self._database(note, {"alertmanager_id": "", "alertmanager_problem": ""}, pk=row.pk)
+                await self._database(note, row.pk, {"alertmanager_id": "", "alertmanager_problem": ""})
         elif row.alertmanager_id:
             await self._compare(row, next((known for known in same if known.id == row.alertmanager_id), None))
         else:
             id = next(iter(active), "") or await self._alertmanager.create_silence(
                 row.matchers, starts_at=now, ends_at=row.until_at, by=row.author_name, comment=comment
             )
-            await self._database(note, {"alertmanager_id": id, "alertmanager_problem": ""}, pk=row.pk)
+            await self._database(note, row.pk, {"alertmanager_id": id, "alertmanager_problem": ""})
 
     async def _compare(self, row: AlertSilence, known: KnownSilence | None) -> None:
         fine = {"alertmanager_problem": ""}
         if known is None:
-            await self._database(note, {"alertmanager_id": ""}, pk=row.pk)
+            await self._database(note, row.pk, {"alertmanager_id": ""})
         elif known.is_over:
             ended = {"until_at": self._clock(), "ended_by_name": ELSEWHERE, "alertmanager_id": "", **fine}
-            await self._database(note, ended, pk=row.pk, ended_by_name="")
+            await self._database(note, row.pk, ended, ended_by_name="")
         elif abs(known.ends_at - row.until_at) > timedelta(seconds=1):
             moved = {"until_at": known.ends_at, **fine}
-            await self._database(note, moved, pk=row.pk, until_at=row.until_at, ended_by_name="")
+            await self._database(note, row.pk, moved, until_at=row.until_at, ended_by_name="")
         elif row.alertmanager_problem:
-            await self._database(note, fine, pk=row.pk)
+            await self._database(note, row.pk, fine)

@@ -312,7 +312,8 @@ def _quoted(text: str) -> str:
 
 
 def access_token(execution_id: str) -> str:
-    """Return 64 hexadecimal digits; one execution's token tells nothing about another's."""
+    """Return 64 hexadecimal digits; one execution's token tells nothing about another's. It is derived, so no process has to store or share
+    it, and a retry makes the same Secret."""
     return _derived(f"compute-grid execution {execution_id}")
 
 

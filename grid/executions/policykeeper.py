@@ -1,5 +1,5 @@
 """Keeps the NetworkPolicies of executions' namespace: they are created when a controller begins to lead, and repaired every minute. Those
-of a cluster are in `clusters.policies`.
+of a cluster are in `clusters.manifests`.
 
 Policies only add to each other, and a pod that any of them selects is closed to all peers that none allows. So the policy that selects
 every pod allows what all need, and closes the rest by existing; deploy/network.yaml closes them before the controller has led once.

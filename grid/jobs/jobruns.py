@@ -298,7 +298,8 @@ def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:
 
 
 class RunMover:
-    """Moves on what it is told of; `launched` is told which executions that launches."""
+    """Moves on what it is told of; `launched` is told which executions that launches. That is kept in memory only, and moving
+    a job on twice changes nothing: what is lost with a process is found again."""
 
     def __init__(
         self, context: Context, troubles: TroubleLog, rng: random.Random, launched: Callable[[str], object]

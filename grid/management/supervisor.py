@@ -52,7 +52,7 @@ class LogFile:
         self._thread = threading.Thread(target=self._copy, name=f"log {path.name}", daemon=True)
 
     def start(self) -> None:
-        """Start the programs together and wait until all but the optional ones are ready. Raise StartFailed with the last line printed."""
+        """Start copying, once the program has its end of the pipe: ours is closed, so that the end of the program's is noticed."""
         os.close(self.input)
         self._thread.start()
 

@@ -76,7 +76,7 @@ def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
 
 
 def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None], now: datetime) -> int:
-    """Decide about each unit of these executions, with one snapshot of the queue; return about how many. The refused stay as they are."""
+    """Decide about each unit of these executions, with one snapshot of the queue; return how many. The refused stay as they are."""
     done = 0
     for data_plane in sorted(set(Execution.objects.filter(pk__in=execution_ids).values_list("data_plane", flat=True))):
         with transaction.atomic():

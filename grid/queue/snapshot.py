@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from django.db.models import Count, F, Q, Sum
 
@@ -115,10 +114,15 @@ def peek(
     return Queue(snapshot, units, orders, facts)
 
 
-# In a transaction. The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same
-# time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots
-# while they run. (SQLite has one writer at a time anyway.)
-take = partial(peek, is_locked=True)
+def take(
+    data_plane: str, extra: Sequence[Execution] = (), *, now: datetime, users: Collection[int] | None = None
+) -> Queue:
+    """Return what `peek` does, locked. Call it in a transaction.
+
+    The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same time waits here,
+    and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots while they run.
+    (SQLite has one writer at a time anyway.)"""
+    return peek(data_plane, extra, now=now, users=users, is_locked=True)
 
 
 def _lock_owners(ids: Collection[int]) -> None:

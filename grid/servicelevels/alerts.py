@@ -3,6 +3,7 @@ is known to go wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from grid.core.translation import gettext as _
 from grid.servicelevels.levels import LevelTarget
@@ -19,7 +20,7 @@ class BurnRate:
     hours: int
     long: str
     short: str
-    severity: str  # page or ticket
+    severity: Literal["page", "ticket"]
     suffix: str
 
     def factor(self, target: LevelTarget) -> float:
@@ -56,7 +57,7 @@ class AlertRule:
     name: str
     expression: str
     lasts: str
-    severity: str
+    severity: Literal["page", "ticket"]
     summary: str
     description: str
     runbook: str

@@ -246,7 +246,8 @@ def _add(start: StartUp, times: int) -> None:
 
 
 def _locked(start: StartUp) -> list[StartDay]:
-    """Return the rows that count a start, made where there were none, and locked in the order of their keys."""
+    """Return the rows that count a start, made where there were none, and locked in the order of their keys, so that no two
+    writers wait for each other."""
     by, day = StartDay.Grouping, start.at.astimezone(UTC).date()
     groups = {by.ALL: "", by.ENVIRONMENT: start.environment_id, by.IMAGE: start.image}
     groups |= {by.POOL: start.node_pool, by.TIER: start.tier_id}

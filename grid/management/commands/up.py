@@ -252,7 +252,7 @@ def _programs(
         return SupervisedProgram(
             name=name,
             arguments=[sys.executable, str(settings.BASE_DIR / "manage.py"), *command],
-            environment={**common, "GRID_KUBE_CONTEXT": context, **prometheus.environment(context)},
+            environment=common | ({"GRID_KUBE_CONTEXT": context} if context else {}) | prometheus.environment(context),
             log=var / "log" / f"{name.replace(' ', '-')}.log",
             is_ready=is_ready,
             stop_seconds=stop_seconds,
@@ -263,7 +263,7 @@ def _programs(
     cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *of_cluster]
     web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
     programs = [
-        program("embedded cluster", "admin", cluster, kubeconfig.exists, 20.0),
+        program("embedded cluster", "", cluster, kubeconfig.exists, 20.0),
         program("web server", "web", web, lambda: _answers(f"http://{_HOST}:{port}/freshz"), 6.0),
         program("proxy", "proxy", proxy, lambda: _answers(f"http://{_HOST}:{port + 1}/__grid__/readyz"), 6.0),
         program("controller", "controller", ["controller"], lambda: True, 10.0),

@@ -3,7 +3,6 @@ those of the grid's own history; pure. What the history does not tell is not kno
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from math import inf
 
 from grid.announcements.maintenance import MAINTENANCE
@@ -82,10 +81,15 @@ class _UsualRest:
     def __init__(self, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None]) -> None:
         self.holders = holders
         self._curves = curves
-        self.of = cache(self._median)
+        self._known: dict[int | frozenset[str], float | None] = {}
+
+    def of(self, whose: int | frozenset[str]) -> float | None:
+        """Return the median in seconds; None when it is not known."""
+        if whose not in self._known:  # `functools.cache` of a method would keep this alive in a cycle
+            self._known[whose] = self._median(whose)
+        return self._known[whose]
 
     def _median(self, whose: int | frozenset[str]) -> float | None:
-        """Return the median in seconds; None when it is not known."""
         rests = sorted(
             work.rest(self._curves[work.id], 0.5)
             for work in self.holders

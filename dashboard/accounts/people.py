@@ -100,7 +100,8 @@ def set_active(id: int, is_active: bool, *, actor: User) -> User:
 
 
 def make_link(id: int, *, actor: User) -> tuple[User, str]:
-    """Return the account and the address under which its owner sets a password, once. Raise Http404 for a deactivated account."""
+    """Return the account and the address under which its owner sets a password, once; for who has none yet, it ends the links before.
+    Raise Http404 for a deactivated account."""
     with _locked(id, actor, allow_own=True) as user:
         if not user.is_active:
             raise Http404

@@ -282,7 +282,8 @@ class LaunchForm(MachineForm):
         add_problems(self, problems)
 
     def execution_id(self) -> str:
-        """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only."""
+        """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only.
+        Who goes back in the browser and changes a choice does launch a second time."""
         request, choices = self.request, chain.from_iterable(section.choices() for section in self.sections)
         parts = (str(self.user.pk), self.cleaned_data["token"] or new_token(), self.kind)
         rows = (request.project.pk, request.environment.pk, request.tier.pk)

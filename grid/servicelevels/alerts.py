@@ -1,7 +1,7 @@
 """The alerts as data: three burn rates for each service level (Google's Site Reliability Workbook, "Alerting on SLOs"), and those of what
 is known to go wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,7 +98,7 @@ _DISK = (
 )
 
 # By name: its expression, for how long it holds, how grave it is and its anchor in docs/alerts.md; what is wrong, and more of it.
-_PLAIN = {
+_PLAIN: Mapping[str, tuple[tuple[str, str, Literal["page", "ticket"], str], str, str]] = {
     "NoController": (
         ("(sum(compute_grid_controller_leads) or vector(0)) < 1", "2m", "page", "no-controller-leads"),
         _("No controller leads: nothing is launched, stopped or cleaned up."),

@@ -88,7 +88,7 @@ class JobRunsView:
     sweep: str = ""
     before: int = 0
     metric: str = ""  # whose values the table shows; "" for the first that there is
-    order: str = ""  # of a sweep's runs by that metric: `run_metrics.ORDERS`
+    order: str = ""  # of a sweep's runs by that metric: `runs.ORDERS`
 
     def query(self, older: int) -> str:
         parts = {"before": older, "sweep": self.sweep, "metric": self.metric, "order": self.order}

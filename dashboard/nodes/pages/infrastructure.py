@@ -80,7 +80,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.cells = CellMaps()
         self._usage_version = -1
         # With what each was made from.
-        self._rows: dict[str, tuple[tuple[object, ...], Fragment]] = {}
+        self._rows: dict[str, tuple[NodeSums, tuple[object, ...], Fragment]] = {}
         self._cards: dict[str, tuple[tuple[object, ...], Fragment]] = {}
         self.mark_all(runtime.nodes.keys())
         runtime.nodes.subscribe(self._node_changed)
@@ -100,12 +100,13 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
 
     def row(self, sums: NodeSums) -> Fragment:
         """Return the node's row, made again when one of its values has changed. What it used lately is drawn then, but is no reason."""
-        made_from = sums, self.groups().get(sums.pool), self._size(sums.pool), self.rules
+        others = self.groups().get(sums.pool), self._size(sums.pool), self.rules
         known = self._rows.get(sums.name)
-        if known is None or known[0] != made_from:
+        # The same sums, not equal ones: a change of a pod makes new sums, and what of it keeps the node is not in them.
+        if known is None or known[0] is not sums or known[1] != others:
             row = node_row(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
-            known = self._rows[sums.name] = made_from, row_fragment(row)
-        return known[1]
+            known = self._rows[sums.name] = sums, others, row_fragment(row)
+        return known[2]
 
     def cards(self) -> list[Fragment]:
         groups, pending = self.groups(), self.pending()

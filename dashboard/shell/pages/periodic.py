@@ -36,10 +36,10 @@ class PeriodicRead(Generic[T]):
 
     async def value(self, within: float, *, waits: bool = False) -> T | None:
         """Return the value, and begin to read it again when it is older than `within` seconds. Wait for the first one for `FIRST_SECONDS`,
-        and return None if it has not come by then. With `waits`, whoever begins waits as long for each."""
-        begins = self._reading is None
+        and return None if it has not come by then. With `waits`, only who begins a reading waits, for each."""
+        before = self._reading
         self.begin(within)
-        if self._reading is not None and (self._value is None or (waits and begins)):
+        if self._reading is not None and (self._reading is not before if waits else self._value is None):
             await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
         return self._value
 

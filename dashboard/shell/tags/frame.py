@@ -23,8 +23,8 @@ register = template.Library()
 
 # Sections, and in each by the URL names of the links their titles and required permissions. A link's icon has its URL's name.
 _Links = Mapping[str, tuple[str, Permission | None]]
-_SECTIONS: Mapping[str, _Links] = {
-    _("Work"): {
+_SECTIONS: Sequence[tuple[str, _Links]] = (
+    (_("Work"), {
         "home": (_("Home"), None),
         "executions": (_("Executions"), None),
         "queue": (_("Queue"), None),
@@ -32,8 +32,8 @@ _SECTIONS: Mapping[str, _Links] = {
         "jobs": (_("Jobs"), None),
         "launch": (_("Launch"), None),
         "projects": (_("Projects"), None),
-    },
-    _("Operate"): {
+    }),
+    (_("Operate"), {
         "overview": (_("Overview"), Permission.OBSERVE),
         "infrastructure": (_("Infrastructure"), Permission.OBSERVE),
         "startup": (_("Start-up times"), Permission.OBSERVE),
@@ -42,8 +42,8 @@ _SECTIONS: Mapping[str, _Links] = {
         "alerts": (_("Alerts"), Permission.OBSERVE),
         "rush": (_("Rush planner"), Permission.OPERATE),
         "announcements": (_("Announcements"), Permission.OPERATE),
-    },
-    _("Administer"): {
+    }),
+    (_("Administer"), {
         "tiers": (_("Tiers"), Permission.ADMINISTER),
         "environments": (_("Environments"), Permission.ADMINISTER),
         "knowledge": (_("Knowledge base"), Permission.OBSERVE),
@@ -51,9 +51,9 @@ _SECTIONS: Mapping[str, _Links] = {
         "logins": (_("Logins"), Permission.ADMINISTER),
         "audit-log": (_("Audit log"), Permission.READ_AUDIT),
         "configuration": (_("Configuration"), Permission.ADMINISTER),
-    },
-}
-PAGE_TITLES = {name: title for links in _SECTIONS.values() for name, (title, _permission) in links.items()}
+    }),
+)  # fmt: skip
+PAGE_TITLES = {name: title for _title, links in _SECTIONS for name, (title, _permission) in links.items()}
 # (value, title)
 THEMES = (("auto", _("System")), ("light", _("Light")), ("dark", _("Dark")))
 
@@ -76,7 +76,7 @@ def navigation(context: Context) -> list[tuple[str, list[NavigationLink]]]:
     tried_out = {name: (title, permission) for name, title, permission in demonstrated()}
     sections = [
         (title, [_link(name, words, request.path) for name, (words, allowed) in links.items() if allowed in granted])
-        for title, links in {**_SECTIONS, _("Try out"): tried_out}.items()
+        for title, links in (*_SECTIONS, (_("Try out"), tried_out))
     ]
     return [(title, links) for title, links in sections if links]
 

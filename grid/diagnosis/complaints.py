@@ -83,7 +83,10 @@ def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosi
         known.append(rule[:2])
         several = rule[1].sentence
         parts.append(ngettext(rule[1].singular or several, several, count, nodes=nodes))
-    sentence = _("The scheduler finds no place for it: {reasons}.", reasons=listed(dict.fromkeys(parts)))
+    sentence = _("The scheduler finds no place for it: {reasons}.")
+    if any("Bind plugin" in reason for reason in reasons):
+        sentence = _("A node was found, but the scheduler could not give it to this: {reasons}.")
+    sentence = sentence.format(reasons=listed(dict.fromkeys(parts)))
     key, complaint = known[0] if known else _UNKNOWN
     severity: Severity = "wait" if complaint.ends or not settled else "problem"
     return Diagnosis(key.replace("-", "_"), sentence, severity, complaint.who, complaint.next_step)

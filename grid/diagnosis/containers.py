@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from grid.core.quantity import format_bytes
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, folded, plural
 from grid.diagnosis.beside import is_about, part_of, spec_of, subject, within
@@ -44,6 +45,7 @@ WHY_NO_SANDBOX = RuleTable(
      _("its network is not ready")),
     ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down", _("its container runtime does not answer")),
 )  # fmt: skip
+_NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
@@ -200,6 +202,9 @@ def _kept_by_node(warning: Event) -> Diagnosis:
         sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
     elif warning.reason == "NetworkNotReady":
         sentence = _("The network of the node is not ready.")
+    elif driver := _NO_DEVICE_DRIVER.search(warning.message):
+        sentence = _("The device driver {name} does not run on the node.", name=driver[1])
+        step = _("Ask an operator to start it there; launched again, this may get another node.")
     else:
         code, step, says = "container", _SHOW, folded(warning.message)
         sentence = _("The node cannot start it ({reason}): {says}.", reason=warning.reason, says=says)

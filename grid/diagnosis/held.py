@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed
-from grid.diagnosis.diagnosis import Diagnosis, Severity, latest, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since
 from grid.diagnosis.karpenter import is_of_karpenter
+from grid.diagnosis.refusals import explain_refusal
 from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
 
 # Messages of the scheduler and the autoscaler are final only after some rounds.
@@ -15,6 +17,8 @@ SETTLING = timedelta(seconds=60)
 _COUNTS_NODES = "nodes are available"
 # The scheduler has tried preemption and found no node for it, so a nomination is of before, or somebody else's.
 _NO_PREEMPTION = ("Preemption is not helpful", "No preemption victims")
+# While a claim is missing that a controller makes for the pod.
+_AWAITS_CLAIM = Expression(r"^$|controller to create|not created yet")
 
 
 def is_unplaced(pod: Pod) -> bool:
@@ -40,6 +44,8 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     reasons = [(condition.type, condition.reason) for condition in pod.status.conditions]
     if pod.spec.scheduling_gates or ("PodScheduled", "SchedulingGated") in reasons:
         return _gated(pod, quoted(message))
+    if (refused := _refused(events, message)) is not None:
+        return refused
     # Only a pod that the scheduler refused before is nominated for what it preempts; see `explain_chosen`.
     preempts = _COUNTS_NODES in message and not any(words in message for words in _NO_PREEMPTION)
     if (node := pod.status.nominated_node_name) and preempts:
@@ -56,8 +62,12 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
             step = _("Ask an operator what the scheduler {scheduler} waits for.", scheduler=scheduler)
         sentence = sentence.format(scheduler=scheduler, said=" ".join(message.split()).rstrip(". "))
     elif claims and (not message or "resourceclaim" in message.lower() or "allocate all claims" in message):
-        names = [claim.resource_claim_name or claim.resource_claim_template_name or claim.name for claim in claims]
+        names = [claim.resource_claim_name or claim.name for claim in claims]
         code, words = "resource_claim", listed(names)
+        if "allocate all claims" in message:
+            sentence = _("No node that has room for this has free devices for the resource claim {names}.", names=words)
+            step = _("Wait until devices become free; if it lasts, ask an operator whether a node has such devices.")
+            return Diagnosis(code, sentence, "wait", "operator", step, quoted(message))
         sentence = ngettext(
             "Waits for the resource claim {names}.", "Waits for the resource claims {names}.", len(names), names=words
         )
@@ -66,6 +76,22 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
         return None
     severity: Severity = "problem" if settled else "wait"
     return Diagnosis(code, sentence, severity, "operator", step if settled else "", quoted(message))
+
+
+def _refused(events: Sequence[Event], message: str) -> Diagnosis | None:
+    """Explain a pod that the API server kept from its node, or from a claim that is made for it; None when no such refusal is known."""
+    says, sentence = message, _("A node was found, but the API server did not bind this to it. {why}")
+    if "Bind plugin" not in message:
+        failed = latest(events, "FailedResourceClaimCreation", "FailedBinding")
+        says = failed.message if failed is not None and _AWAITS_CLAIM.search(message) else ""
+        is_scratch = says.startswith("ephemeral volume ")
+        sentence = _("The scratch volume {name} cannot be made. {why}") if is_scratch else "{why}"
+    known = explain_refusal(says) if says else None
+    if known is None:
+        return None
+    who: Who = "operator" if known.code == "webhook_down" else "admin"
+    words = sentence.format(name=says.partition(":")[0].rpartition(" ")[2], why=known.sentence)
+    return Diagnosis(known.code, words, "problem", who, known.next_step, quoted(message, says), is_normal=False)
 
 
 def explain_chosen(pod: Pod, message: str, *, now: datetime) -> Diagnosis | None:

@@ -18,16 +18,23 @@ _MISSING_FILE = Expression(r"references non-existent (config|secret) key: (\S+)"
 _NOT_READ = Expression(r"(?i)failed to sync (configmap|secret) cache: timed out")
 _SEPARATORS = RepeatedExpression(r"[ ,]+")
 _VOLUME = Expression(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\]]+)\]")
+# Why a volume is not mounted, and who can change that: "" where it may end by itself.
 WHY_NOT_MOUNTED = RuleTable(
-    ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", _("the file server does not answer")),
-    (
-        "file-server-refuses",
-        r"(?s)mount\.nfs.*access denied|access denied by server",
-        _("the file server refuses access"),
-    ),
-    ("no-driver", r"driver name (\S+) not found", _("the storage driver {driver} does not run on the node")),
-    ("file-system", r"wrong fs type|bad superblock", _("its file system cannot be read")),
-)
+    ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", (_("the file server does not answer"), "")),
+    ("file-server-refuses", r"(?s)mount\.nfs.*access denied|access denied by server", (
+        _("the file server refuses access"), _("Ask an operator to let the node use what the file server exports."))),
+    ("no-driver", r"driver name (\S+) not found|CSINode \S+ does not contain driver (\S+)", (
+        _("the storage driver {driver} does not run on the node"), "")),
+    ("damaged", r"fsck. found errors|UNEXPECTED INCONSISTENCY|Structure needs cleaning", (
+        _("its file system is damaged"),
+        _("Ask an operator to repair it by hand (fsck) or to restore a snapshot: neither waiting nor another launch helps."))),
+    ("not-expanded", r"failed while expanding volume|NodeExpand(?:Volume)? failed", (
+        _("the volume was enlarged, but its file system could not be"),
+        _("Ask an operator to repair the volume's file system on the node."))),
+    ("file-system", r"wrong fs type|bad superblock", (
+        _("its file system cannot be read"),
+        _("Ask an operator whether the file system is damaged, or of a kind that the node does not know."))),
+)  # fmt: skip
 _CORRECT = _("Ask your admin to create it, or to correct the environment.")
 
 
@@ -93,9 +100,14 @@ def explain_mount(message: str) -> Diagnosis:
         )
         return Diagnosis("volume_mount", sentence, "problem", who, step, evidence)
     cause = WHY_NOT_MOUNTED.find(message)
-    why = f": {cause[1].format(driver=(cause[2].groups() or ('',))[0])}" if cause else ""
-    sentence = _("{what} cannot be attached to the node yet{why}.", what=what, why=why)
-    return Diagnosis("volume_mount", sentence, "problem", "operator", _("If it lasts, ask an operator."), evidence)
+    words, step = cause[1] if cause else ("", "")
+    why = f": {words.format(driver=next(filter(None, cause[2].groups()), ''))}" if cause else ""
+    yet = "" if step else _(" yet")
+    sentence = _("{what} cannot be attached to the node{yet}{why}.", what=what, yet=yet, why=why)
+    if "MountVolume." in message and "WaitForAttach" not in message:
+        sentence = _("{what} cannot be mounted on the node{yet}{why}.", what=what, yet=yet, why=why)
+    step = step or _("If it lasts, ask an operator.")
+    return Diagnosis("volume_mount", sentence, "problem", "operator", step, evidence)
 
 
 def _in_use(match: Match) -> tuple[str, Who, str]:

@@ -180,6 +180,9 @@ REFUSALS = RuleTable[_Explain](
     ("service-account",
      r'[Ss]ervice ?account ([^/\s]+)/([^:\s]+)(?:: serviceaccounts? "[^"]+" not found| was not found)',
      _no_service_account),
+    ("claim-template", r'resource claim template "(?P<name>[^"]+)": .*not found', _because(
+        "missing", _("The namespace has no resource claim template “{name}”."),
+        _("Ask your admin to create it, or to correct the tier."), for_good=False)),
     ("runtime-class", r'pod rejected: RuntimeClass "(?P<name>[^"]+)" not found', _because(
         "missing", _("The cluster has no runtime class “{name}”."), _STARTS_WITH_IT, for_good=False)),
     ("node-rule",

@@ -14,7 +14,7 @@ from grid.core.labels import NODE_POOL
 from grid.core.quantity import is_gpu
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import duration, listed, plural
+from grid.core.wording import capitalised, duration, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
@@ -35,7 +35,7 @@ _TAINT = "untolerated taint"
 _MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
-_VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
+_VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume", "binding volumes")
 _CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
 _FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
 _BACKOFF = "in backoff after failed scale-up"
@@ -273,6 +273,8 @@ def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosi
     claims = listed(claims_in_words(pod, message) or named or [_("one of its claims")])
     if any("node affinity" in reason for reason in reasons):
         sentence = _("No free node of this tier can reach {claims}.", claims=claims)
+    elif any("is being deleted" in reason for reason in reasons):
+        sentence = _("{claims} cannot be used, because their claim is being deleted.", claims=capitalised(claims))
     elif "ephemeral volume controller" in message:
         sentence = _("Not made yet: {claims}.", claims=claims)
     elif any("not found" in reason or "available persistent volumes" in reason for reason in reasons):

@@ -119,7 +119,6 @@ class ResourceClaimUse(Slim, frozen=True, kw_only=True):
 
     name: str
     resource_claim_name: str = ""
-    resource_claim_template_name: str = ""
 
 
 class ClaimSource(Slim, frozen=True, kw_only=True):

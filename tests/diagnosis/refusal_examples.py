@@ -118,6 +118,10 @@ REFUSALS = {
             'pods "a" is forbidden: error looking up service account shop/jobs: serviceaccount "jobs" not found',
             'pods "a" is forbidden: error looking up service account shop/jobs: context deadline exceeded',
         ),
+        "claim-template": (
+            'PodResourceClaim gpu: resource claim template "gpu-4": resourceclaimtemplate.resource.k8s.io "gpu-4" not found',
+            'PodResourceClaim gpu: resource claim template "gpu-4": its claim is not owned by the pod',
+        ),
         "runtime-class": (
             'pods "a" is forbidden: pod rejected: RuntimeClass "gvisor" not found',
             "pods \"a\" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",

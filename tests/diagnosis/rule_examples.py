@@ -160,6 +160,14 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _MOUNT + "driver name nfs.csi.k8s.io not found in the list of registered CSI drivers",
             _MOUNT + "driver name nfs.csi.k8s.io registered twice",
         ),
+        "damaged": (
+            _MOUNT + "'fsck' found errors on device /dev/sdb but could not correct them: fsck from util-linux 2.38.1",
+            _MOUNT + "`fsck` error 8 on device /dev/sdb",
+        ),
+        "not-expanded": (
+            'MountVolume.MountDevice failed while expanding volume for volume "pvc-1" : resize2fs: Permission denied',
+            'MountVolume.MountDevice failed for volume "pvc-1" : it was expanded twice',
+        ),
         "file-system": (
             _MOUNT + "mount: wrong fs type, bad option, bad superblock on /dev/sdb",
             _MOUNT + "mount: /dev/sdb already mounted or mount point busy",

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grid.core.quantity import format_bytes, whole
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, folded, listed
-from grid.diagnosis.diagnosis import Diagnosis, quoted
+from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.mounts import OURS, claim_words
 from grid.diagnosis.placement.surroundings import SchedulingContext
@@ -18,6 +19,10 @@ _UNBOUND = "unbound immediate PersistentVolumeClaims"
 _OF_CLASS = "storageclass.storage.k8s.io"
 _NO_CLASS = _OF_CLASS + ' "{}" not found'
 _NO_VOLUME = "didn't find available persistent volumes to bind"
+_NOT_IN_TIME = "binding volumes: "  # the scheduler has chosen a node, and waited ten minutes for the volume there
+_PROVISIONER = Expression(r"external provisioner ['\"]([^'\"]+)['\"]")
+# Of Compute Engine, EC2, Cinder and Azure; a quota of requests per minute is none of disks.
+_DISK_QUOTA = Expression(r"(?i)quota_?exceeded|VolumeLimitExceeded|exceed\w* (?:allowed|approved) .*quota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,10 @@ class UsedClaim:
     def number(self) -> int:
         """1 when its words are a singular, 2 when they are a plural."""
         return 2 if self.words in OURS.values() else 1
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.claim is not None and self.claim.metadata.deletion_timestamp is not None
 
 
 def reachable_from(pod: Pod, scheduling: SchedulingContext) -> dict[str, NodeTerms]:
@@ -51,7 +60,7 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
     a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one."""
     # A pod with a nominated node and no word of the scheduler waits for what is made there.
     is_chosen = bool(pod.status.nominated_node_name) and not message
-    unbound = _UNBOUND in message or _NO_VOLUME in message or is_chosen
+    unbound = is_chosen or any(words in message for words in (_UNBOUND, _NO_VOLUME, _NOT_IN_TIME))
     for used in _used(pod, scheduling):
         if (classless := _without_class(used, scheduling, message)) is not None:
             return classless
@@ -59,17 +68,26 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
         if not sentence:
             continue
         events = scheduling.claim_events(used.claim) if used.claim is not None else ()
-        failed = events[-1] if events and events[-1].reason == "ProvisioningFailed" else None
-        if failed is not None and _OF_CLASS not in failed.message:
-            sentence = _("{sentence} Its storage driver says: {says}.", sentence=sentence, says=folded(failed.message))
-            step = _("Ask your admin to look at the volume claim and its storage class.")
-            evidence = quoted(message, failed.message)
-            return Diagnosis("volume", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
-        if not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral):
+        reason, says = (events[-1].reason, events[-1].message) if events else ("", "")
+        who: Who = "admin"
+        step, evidence = _("Ask your admin to look at the volume claim and its storage class."), quoted(message)
+        if used.is_deleted:
+            step = _("Its deletion cannot be undone: ask your admin for a new claim, and who deleted this one.")
+        elif reason == "ProvisioningFailed" and _OF_CLASS not in says:
+            evidence, words = quoted(message, says), _("{sentence} Its storage driver says: {says}.")
+            if _DISK_QUOTA.search(says):
+                says, words = says.rpartition(" desc = ")[2], _("{sentence} The quota for disks is used up: {says}.")
+                who, step = "operator", _("Ask an operator to raise the quota, or to delete disks that nobody needs.")
+            sentence = words.format(sentence=sentence, says=folded(says))
+        elif not is_settled(pod, now) and (used.claim.status.phase != "Lost" if used.claim else used.is_ephemeral):
             step = _("Nothing to do: it is being made.")
-            return Diagnosis("volume", sentence, "wait", "", step, quoted(message), link="project", is_normal=True)
-        step = _("Ask your admin to look at the volume claim and its storage class.")
-        return Diagnosis("volume", sentence, "problem", "admin", step, quoted(message), link="project", is_normal=False)
+            return Diagnosis("volume", sentence, "wait", "", step, evidence, link="project", is_normal=True)
+        elif provisioner := _PROVISIONER.search(says):
+            who, evidence = "operator", quoted(message, says)
+            step = _("Ask an operator whether the provisioner {name} runs.", name=provisioner[1])
+        if _NOT_IN_TIME in message:
+            sentence = _("{sentence} A node was found, but the volume was not made in time.", sentence=sentence)
+        return Diagnosis("volume", sentence, "problem", who, step, evidence, link="project", is_normal=False)
     return None
 
 
@@ -77,7 +95,7 @@ def _without_class(used: UsedClaim, scheduling: SchedulingContext, message: str)
     """Explain a claim for which no volume is made, because its storage class does not exist or it has none; None when nothing says so.
     What exists decides; where that may not be listed, Kubernetes' last word on the claim does."""
     claim, classes = used.claim, scheduling.classes
-    if claim is None or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
+    if claim is None or claim.spec.volume_name or used.is_deleted:
         return None
     name, events = claim.spec.storage_class_name, scheduling.claim_events(claim)
     last = events[-1].message if events else ""
@@ -116,7 +134,7 @@ def _problem(used: UsedClaim, scheduling: SchedulingContext, *, unbound: bool, n
         if used.number == 1:
             return _("{what} does not exist.", what=what)
         return _("{what} cannot be used: the volume claim {name} does not exist.", what=what, name=used.name)
-    if claim.metadata.deletion_timestamp is not None:
+    if used.is_deleted:
         return _("{what} cannot be used: the volume claim {name} is being deleted.", what=what, name=used.name)
     if claim.status.phase == "Lost":
         return ngettext(

@@ -46,33 +46,23 @@ class Terms:
         return self.renew / 2
 
 
+@dataclass(eq=False)
 class Election:
     """One candidate. `attempt` is one step; `lead` runs until it is cancelled.
-
     `away` is the time for which nobody led before this candidate did, by the clocks of both machines; it is only shown to people.
     """
 
-    def __init__(
-        self,
-        api: KubeApi,
-        *,
-        name: str,
-        namespace: str,
-        identity: str,
-        terms: Terms | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._api = api
-        self._name = name
-        self._namespace = namespace
-        self.identity = identity
-        self._terms = terms or Terms()
-        self._monotonic = monotonic
-        self._clock = clock
-        self._sleep = sleep
-        self._rng = random.Random(identity)  # so that candidates that began together do not stay in step
+    api: KubeApi
+    name: str
+    namespace: str
+    identity: str
+    monotonic: Callable[[], float] = time.monotonic
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    terms = Terms()
+
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.identity)  # so that candidates that began together do not stay in step
         self._seen_version = ""
         self._seen_at = 0.0
         self._taken_at = NEVER  # when the last renewal that the server is known to have was sent
@@ -90,17 +80,17 @@ class Election:
     @property
     def leads_until(self) -> float:
         """When the work has to have ended unless the lease is renewed before, on the clock `monotonic`."""
-        return self._taken_at + self._terms.renew
+        return self._taken_at + self.terms.renew
 
     async def attempt(self) -> bool:
         """Take or renew the lease and return True when it is ours now. Raise GridError or TimeoutError when the cluster does not answer."""
-        if self._own is not None and self._doubted_at is None and self._monotonic() < self.leads_until:
+        if self._own is not None and self._doubted_at is None and self.monotonic() < self.leads_until:
             try:
                 return await self._take(self._own)  # as client-go does: what we wrote last need not be read
             except (Conflict, NotFound):
-                logger.debug("lease is not as it was written, reading it lease=%s", self._name)
+                logger.debug("lease is not as it was written, reading it lease=%s", self.name)
         try:
-            lease = await self._answer(self._api.get(LEASES, self._name, namespace=self._namespace))
+            lease = await self._answer(self.api.get(LEASES, self.name, namespace=self.namespace))
         except NotFound:
             return await self._create()
         holder = lease["spec"].get("holderIdentity") or ""
@@ -121,12 +111,12 @@ class Election:
         try:
             while True:
                 while not await self._attempt_safely():
-                    await self._sleep(self._terms.retry * (1 + self._rng.random() / 5))
+                    await self.sleep(self.terms.retry * (1 + self._rng.random() / 5))
                 self.away, self._is_cut_off = self._downtime(), False
-                logger.info("leading lease=%s identity=%s", self._name, self.identity)
+                logger.info("leading lease=%s identity=%s", self.name, self.identity)
                 await self._work_while_leading(work)
-                logger.warning("no longer leading lease=%s identity=%s", self._name, self.identity)
-                await self._sleep(self._terms.retry)  # work that fails at once must not make a hot loop
+                logger.warning("no longer leading lease=%s identity=%s", self.name, self.identity)
+                await self.sleep(self.terms.retry)  # work that fails at once must not make a hot loop
         finally:
             await asyncio.shield(self._leave())
 
@@ -135,10 +125,10 @@ class Election:
         self._is_working = True
         try:
             # Time counts from before a request is sent: other candidates count from when they see it, which is later.
-            while not task.done() and (left := self.leads_until - self._monotonic()) > 0:
+            while not task.done() and (left := self.leads_until - self.monotonic()) > 0:
                 # From attempt to attempt: a pause after a slow answer would take from the time for the next.
-                pause = max(0.0, self._tried_at + self._terms.retry - self._monotonic())
-                waiting = asyncio.ensure_future(self._sleep(min(pause, left)))
+                pause = max(0.0, self._tried_at + self.terms.retry - self.monotonic())
+                waiting = asyncio.ensure_future(self.sleep(min(pause, left)))
                 try:
                     await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -156,13 +146,12 @@ class Election:
             logger.error("work of the leader failed", exc_info=task.exception())
 
     async def _attempt_safely(self) -> bool:
-        """Attempt, and return False on any error."""
-        self._tried_at = self._monotonic()
+        self._tried_at = self.monotonic()
         try:
             is_ours = await self.attempt()
         except (GridError, TimeoutError) as error:
             reason = str(error) or "no answer in time"
-            logger.warning("lease cannot be read or renewed lease=%s reason=%s", self._name, reason)
+            logger.warning("lease cannot be read or renewed lease=%s reason=%s", self.name, reason)
             self._is_cut_off = True
             self.failure = sentence_of(error) if isinstance(error, GridError) else _SILENT
             return False
@@ -174,9 +163,9 @@ class Election:
     async def _answer(self, request: Coroutine[object, object, T]) -> T:
         """Return the answer of one request. Raise TimeoutError when it comes too late to be of use; the request is not cancelled then,
         because that would close its connection, and a slow server would be asked over ever new ones."""
-        seconds = self._terms.patience
+        seconds = self.terms.patience
         if self._is_working:
-            seconds = min(seconds, self.leads_until - self._monotonic())
+            seconds = min(seconds, self.leads_until - self.monotonic())
         if seconds <= 0:
             request.close()  # nothing is sent any more
             raise TimeoutError
@@ -218,21 +207,21 @@ class Election:
 
     def _observe(self, version: str) -> None:
         if version != self._seen_version:
-            self._seen_version, self._seen_at = version, self._monotonic()
+            self._seen_version, self._seen_at = version, self.monotonic()
 
     def _has_expired(self, lease: RawObject) -> bool:
-        promised = float(lease["spec"].get("leaseDurationSeconds") or self._terms.lease)
-        return self._monotonic() - self._seen_at > promised
+        promised = float(lease["spec"].get("leaseDurationSeconds") or self.terms.lease)
+        return self.monotonic() - self._seen_at > promised
 
     async def _create(self) -> bool:
         lease = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": self._spec(acquired=self._stamp(), transitions=0),
         }
         try:
-            await self._write(self._api.create(LEASES, lease, namespace=self._namespace))
+            await self._write(self.api.create(LEASES, lease, namespace=self.namespace))
         except Conflict:
             return False
         self._renewed_before = ""
@@ -247,14 +236,14 @@ class Election:
         else:
             renewed = self._spec(acquired=self._stamp(), transitions=transitions + 1)
         body = {**lease, "spec": {**spec, **renewed}}
-        await self._write(self._api.replace(LEASES, self._name, body, namespace=self._namespace))
+        await self._write(self.api.replace(LEASES, self.name, body, namespace=self.namespace))
         self._renewed_before = _renewal(lease)
         return True
 
     async def _write(self, request: Coroutine[object, object, RawObject]) -> None:
         """Send a write that makes the lease ours. After any error nobody knows whether the server did it: even after a conflict, since the
         client may have sent it twice."""
-        sent_at = self._monotonic()
+        sent_at = self.monotonic()
         if self._doubted_at is None:
             self._doubted_at = sent_at
         written = await self._answer(request)
@@ -265,14 +254,14 @@ class Election:
         """Return the time since the lease was last renewed, by any candidate."""
         try:
             since = datetime.fromisoformat(self._renewed_before)
-            return Downtime("cluster" if self._is_cut_off else "controller", since, self._clock())
+            return Downtime("cluster" if self._is_cut_off else "controller", since, self.clock())
         except ValueError:
             return None
 
     def _spec(self, *, acquired: str, transitions: int) -> RawObject:
         return {
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": max(1, round(self._terms.lease)),
+            "leaseDurationSeconds": max(1, round(self.terms.lease)),
             "acquireTime": acquired,
             "renewTime": self._stamp(),
             "leaseTransitions": transitions,
@@ -282,19 +271,19 @@ class Election:
         """Release the lease, so that the next leader begins at once; if that fails, it begins when the lease has expired."""
         await self._drop_late()
         try:
-            lease = await self._answer(self._api.get(LEASES, self._name, namespace=self._namespace))
+            lease = await self._answer(self.api.get(LEASES, self.name, namespace=self.namespace))
             if lease["spec"].get("holderIdentity") == self.identity:
                 free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._stamp()}
                 body = {**lease, "spec": lease["spec"] | free}
-                await self._answer(self._api.replace(LEASES, self._name, body, namespace=self._namespace))
+                await self._answer(self.api.replace(LEASES, self.name, body, namespace=self.namespace))
         except (GridError, TimeoutError) as error:
-            logger.info("lease not released lease=%s error=%s", self._name, str(error) or "no answer in time")
+            logger.info("lease not released lease=%s error=%s", self.name, str(error) or "no answer in time")
         finally:
             await self._drop_late()
 
     def _stamp(self) -> str:
         """Return the time for people to read: no decision compares clocks."""
-        return self._clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return self.clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _renewal(lease: RawObject) -> str:

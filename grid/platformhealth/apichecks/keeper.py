@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from grid.core.errors import Conflict, GridError, NotAllowed, Rejected
@@ -29,27 +30,17 @@ OWN_NAMESPACE_RIGHTS = tuple(NeededRight(verb, "namespaces") for verb in ("creat
 STOPPED = _("The controller, or its database, stopped while it ran. Run the checks again.")
 
 
+@dataclass
 class ApiCheckKeeper:
     """Takes one request after the other. What is begun when it looks was begun by another, which has stopped."""
 
-    def __init__(
-        self,
-        api: KubeApi,
-        database: Database,
-        target: LaunchTarget,
-        *,
-        clock: Callable[[], datetime],
-        monotonic: Callable[[], float],
-        checks: Sequence[ApiCheck] = CHECKS,
-    ) -> None:
-        self._api = api
-        self._database = database
-        self._data_plane = target.data_plane
-        self._namespace = target.namespace
-        self._clock = clock
-        self._monotonic = monotonic
-        self._checks = checks
-        self._has_swept = False
+    api: KubeApi
+    database: Database
+    target: LaunchTarget
+    clock: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    checks: Sequence[ApiCheck] = CHECKS
+    _has_swept: bool = field(default=False, init=False)
 
     def periodic(self) -> PeriodicTask:
         return PeriodicTask("API checks", LOOK_SECONDS, self.run_once)
@@ -58,15 +49,15 @@ class ApiCheckKeeper:
         if not self._has_swept:
             await self._sweep()
             self._has_swept = True
-        for run in await self._database(apicheckruns.open_runs, self._data_plane):
+        for run in await self.database(apicheckruns.open_runs, self.target.data_plane):
             if run.ended_at is None and run.started_at is None:
                 await self._take(run)
             else:
-                await self._database(apicheckruns.end, run, self._clock(), STOPPED)
+                await self.database(apicheckruns.end, run, self.clock(), STOPPED)
                 await self._clean(run)
 
     async def _take(self, run: ApiCheckRun) -> None:
-        database, clock = self._database, self._clock
+        database, clock = self.database, self.clock
         if not await database(apicheckruns.begin, run, clock()):
             return
         logger.info("checks of the API begun namespace=%s by=%s", run.namespace, run.asked_by_name)
@@ -99,9 +90,9 @@ class ApiCheckKeeper:
 
         async def tell(result: ApiCheckResult) -> None:
             results.append(result)
-            await self._database(apicheckruns.note_results, run, tuple(results))
+            await self.database(apicheckruns.note_results, run, tuple(results))
 
-        await run_checks(scratch, self._checks, monotonic=self._monotonic, tell=tell)
+        await run_checks(scratch, self.checks, monotonic=self.monotonic, tell=tell)
         logger.info("checks of the API ended namespace=%s: %s", run.namespace, summary(results))
         return "", False
 
@@ -112,23 +103,19 @@ class ApiCheckKeeper:
             async with asyncio.timeout(CHECK_SECONDS):
                 await remove(self._scratch(run))
         except (NotAllowed, Rejected, Conflict, *STRANGE) as error:
-            namespace, answer = run.namespace, answer_of(error).message
-            left = _(
-                "What the checks have made in {namespace} could not be removed: {answer}",
-                namespace=namespace,
-                answer=answer,
-            )
+            left = _("What the checks have made in {namespace} could not be removed: {answer}")
+            left = left.format(namespace=run.namespace, answer=answer_of(error).message)
             logger.warning("checks of the API not removed namespace=%s: %s", run.namespace, error)
-        await self._database(apicheckruns.note_clean, run, left)
+        await self.database(apicheckruns.note_clean, run, left)
 
     def _scratch(self, run: ApiCheckRun) -> Scratch:
-        return Scratch(self._api, run.namespace, run.token, self._namespace)
+        return Scratch(self.api, run.namespace, run.token, self.target.namespace)
 
     async def _sweep(self) -> None:
         """Remove namespaces of checks of which no stored run is open, as after the database was restored."""
-        known = {run.namespace for run in await self._database(apicheckruns.open_runs, self._data_plane)}
-        for name in await check_namespaces(self._api, self._namespace):
+        known = {run.namespace for run in await self.database(apicheckruns.open_runs, self.target.data_plane)}
+        for name in await check_namespaces(self.api, self.target.namespace):
             if name not in known:
                 logger.warning("removing a namespace of forgotten checks namespace=%s", name)
                 with contextlib.suppress(NotAllowed, Rejected, Conflict):
-                    await remove(Scratch(self._api, name, "", self._namespace))
+                    await remove(Scratch(self.api, name, "", self.target.namespace))

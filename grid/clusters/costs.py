@@ -6,7 +6,6 @@ to change the cost rarely: numbers are rounded, and less or more of the same is 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -23,43 +22,34 @@ _MEBIBYTE = 2**20
 _LARGEST = 10**18
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """The annotations of one worker; `holds` is True when there is anything to lose."""
-
-    cost: str
-    report: str
-    holds: bool
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return {POD_DELETION_COST: self.cost, KEYS.worker_report: self.report}
-
-
 def changed(
     report: ClusterReport, workers: Sequence[Pod], written_at: Mapping[str, float], *, now: float
-) -> list[tuple[Pod, Notes]]:
-    """Return the pods to annotate now. `written_at` is when each pod, by uid, was last annotated."""
+) -> list[tuple[Pod, Mapping[str, str]]]:
+    """Return the pods to annotate now, with their annotations. `written_at` is when each pod, by uid, was last annotated."""
     due = []
     for pod in workers:
         notes = notes_on(report.workers.get(pod.metadata.name))
         before = pod.metadata.annotations
-        if notes.annotations.items() <= before.items():
+        if notes.items() <= before.items():
             continue
-        held = before.get(POD_DELETION_COST, str(ABSENT)) not in (str(ABSENT), "0")
-        if notes.holds != held or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:
+        has_turned = _holds_anything(notes) != _holds_anything(before)
+        if has_turned or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:
             due.append((pod, notes))
     return due
 
 
 @lru_cache(maxsize=1024)  # most workers are idle
-def notes_on(worker: WorkerReport | None) -> Notes:
+def notes_on(worker: WorkerReport | None) -> Mapping[str, str]:
     """Return the annotations for the report of a worker; None is one that the framework does not know."""
     if worker is None:
-        return Notes(str(ABSENT), _json(0, 0), holds=False)
+        return {POD_DELETION_COST: str(ABSENT), KEYS.worker_report: _json(0, 0)}
     # A head runs user code, so it may report any number.
     tasks, held = (_rounded(min(max(0, count), _LARGEST)) for count in (worker.tasks, worker.bytes_held))
-    return Notes(str(deletion_cost(tasks, held)), _json(tasks, held), holds=bool(tasks or held))
+    return {POD_DELETION_COST: str(deletion_cost(tasks, held)), KEYS.worker_report: _json(tasks, held)}
+
+
+def _holds_anything(annotations: Mapping[str, str]) -> bool:
+    return annotations.get(POD_DELETION_COST, str(ABSENT)) not in (str(ABSENT), "0")
 
 
 def deletion_cost(tasks: int, bytes_held: int) -> int:

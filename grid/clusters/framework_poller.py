@@ -266,7 +266,7 @@ class FrameworkPoller:
         async with asyncio.timeout(WRITE_SECONDS):
             for pod, notes in changed:
                 # With the uid the patch applies to this very pod or to none.
-                change = {"uid": pod.metadata.uid, "annotations": notes.annotations}
+                change = {"uid": pod.metadata.uid, "annotations": notes}
                 await self._patch(PODS, pod.metadata, change, "worker is gone or another now pod=%s reason=%s")
                 visits.written_at[pod.metadata.uid] = now
 

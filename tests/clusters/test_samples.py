@@ -1,15 +1,17 @@
 """What is kept of a cluster's samples, and what a worker costs."""
 
 import itertools
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 from hypothesis import given, strategies as st
 
-from grid.clusters.costs import ABSENT, Notes, changed, deletion_cost, notes_on
+from grid.clusters.costs import ABSENT, changed, deletion_cost, notes_on
 from grid.clusters.frameworks.base import ClusterReport, WorkerReport
 from grid.clusters.progress import ObservedCluster
 from grid.clusters.samples import sample_of, superfluous
+from grid.core.labels import KEYS, POD_DELETION_COST
 from grid.kube.objects import Pod
 from grid.models import ClusterSample
 from tests.support.builders import decode, pod
@@ -71,7 +73,7 @@ def test_tasks_cost_more_than_bytes_and_costs_fit(a: int, x: int, b: int, y: int
 
 def test_unknown_workers_go_first_and_idle_ones_next() -> None:
     order = [None, WorkerReport(0), WorkerReport(0, 1), WorkerReport(0, 10**9), WorkerReport(1), WorkerReport(2, 5)]
-    costs = [int(notes_on(report).cost) for report in order]
+    costs = [int(notes_on(report)[POD_DELETION_COST]) for report in order]
     assert costs == sorted(costs)
     assert len(set(costs)) == len(costs)
     assert costs[0] == ABSENT
@@ -80,23 +82,22 @@ def test_unknown_workers_go_first_and_idle_ones_next() -> None:
 @given(st.integers(), st.integers(), st.integers())
 def test_any_number_of_a_head_can_be_stored(tasks: int, held: int, pending: int) -> None:
     notes = notes_on(WorkerReport(tasks, held))
-    assert -(2**31) <= int(notes.cost) < 2**31
-    assert set(msgspec.json.decode(notes.report)) == {"tasks", "bytes"}
+    assert -(2**31) <= int(notes[POD_DELETION_COST]) < 2**31
+    assert set(msgspec.json.decode(notes[KEYS.worker_report])) == {"tasks", "bytes"}
     taken = sample_of(ObservedCluster(), None, minimum=1, pending_tasks=pending)
     assert taken.pending_tasks is not None
     assert 0 <= taken.pending_tasks < 2**31
 
 
-def worker(notes: Notes | None = None) -> Pod:
-    annotations = notes.annotations if notes else None
-    return decode(pod("w", node="n", annotations=annotations), Pod)
+def worker(notes: Mapping[str, str] | None = None) -> Pod:
+    return decode(pod("w", node="n", annotations=dict(notes) if notes else None), Pod)
 
 
 def test_start_and_end_of_work_are_written_at_once() -> None:
     busy, idle = notes_on(WorkerReport(5)), notes_on(WorkerReport(0))
     just_written = {"uid-of-w": 100.0}
 
-    def writes(before: Notes | None, now_holds: WorkerReport | None, now: float) -> bool:
+    def writes(before: Mapping[str, str] | None, now_holds: WorkerReport | None, now: float) -> bool:
         report = ClusterReport({"w": now_holds} if now_holds else {}, 0, 0)
         return bool(changed(report, [worker(before)], just_written, now=now))
 

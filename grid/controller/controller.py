@@ -22,7 +22,7 @@ from grid.clusters.frameworks.base import FrameworkAdapter
 from grid.controller import pollreads
 from grid.controller.downtime import Downtime, DowntimeLog
 from grid.controller.firstround import FirstRound
-from grid.controller.periodictasks import SharedParts, TermInputs, periodic_tasks
+from grid.controller.periodictasks import TermInputs, periodic_tasks
 from grid.controller.watches import SELECTOR, watches
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
@@ -44,7 +44,6 @@ from grid.jobs.jobruns import RunMover
 from grid.jobs.runmetrics.collector import MetricCollector
 from grid.kube.api import KubeApi
 from grid.logs.logshipping.shipper import LogShipper
-from grid.metrics.usage import CpuWindow
 from grid.observability import logcontext, tracing
 from grid.projects import departures
 from grid.queue.admission import WaitReasonWriter
@@ -87,8 +86,6 @@ class Controller:
     ) -> None:
         """Build the controller; `away` is the time for which nobody led before this term."""
         databases = databases or Databases.shared(background.run)
-        self._api = api
-        self._target = target
         self._data_plane = target.data_plane
         self._database = databases.polls
         self._clock = clock
@@ -146,15 +143,17 @@ class Controller:
             troubles=self._troubles,
             rng=self._rng,
             first_round=self.first_round,
-            shared=SharedParts(self.framework_poller, self.metrics, CpuWindow(self._monotonic), shipper),
+            poller=self.framework_poller,
+            shipper=shipper,
             records=lambda: self.periodic.records,
         )
-        return [PeriodicTask("pod audit", AUDIT_SECONDS, self.audit, first_after=AUDIT_SECONDS), *others]
+        audit = PeriodicTask("pod audit", AUDIT_SECONDS, self.audit, first_after=AUDIT_SECONDS)
+        return [audit, self.metrics.periodic(), *others]
 
     async def run(self, inputs: TermInputs | None = None) -> None:
-        context, namespace = self._context, self._target.namespace
+        context = self._context
         ports = StoredPorts(context.due_work, context.clock)
-        policies = PolicyKeeper(context.api, namespace, self._target.network, rng=self._rng, ports=ports)
+        policies = PolicyKeeper(context.api, context.namespace, context.target.network, rng=self._rng, ports=ports)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -191,8 +190,7 @@ class Controller:
         await self._take_overdue()
 
     async def poll_overdue(self) -> None:
-        """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, runs to
-        retry, and the queue."""
+        """Poll for what time decides: owners who left a project too long ago, executions past their timeout, runs to retry, the queue."""
         await self._stop_departed(noted_only=True)
         self.runs.add(await self._database(jobruns.jobs_due, self._clock()))
         await self._take_overdue()
@@ -234,8 +232,9 @@ class Controller:
             logger.info("execution=%s ends, its owner has lost access to the project", id)
 
     def _take_versions(self, versions: Mapping[str, int]) -> None:
-        for id in to_reconcile(versions, self._known):
-            self._queue.add(id)
+        for id, revision in versions.items():
+            if self._known.get(id) != revision:
+                self._queue.add(id)
         self._known.update(versions)
 
     def _settled(self, id: str) -> None:
@@ -252,7 +251,7 @@ class Controller:
     async def audit(self) -> None:
         """Compare the pods' cache with the API server, and reconcile executions that differ from the API server's own answer. Those
         without a pod are reconciled as well: a pod may have come and gone between two lists. Then audit clusters' objects for drift."""
-        actual = await apply.pod_metadata(self._api, namespace=self._target.namespace, label_selector=SELECTOR)
+        actual = await apply.pod_metadata(self._context.api, namespace=self._context.namespace, label_selector=SELECTOR)
         cached = {pod.metadata.key: pod.metadata for pod in self.pods.values()}
         for key in cached.keys() | actual.keys():
             known, present = cached.get(key), actual.get(key)
@@ -385,7 +384,3 @@ class Controller:
     def _enqueue(self, id: str) -> None:
         if id:
             self._queue.add(id)
-
-
-def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
-    return [id for id, revision in versions.items() if known.get(id) != revision]

@@ -25,7 +25,6 @@ from grid.environments.packageindex import PackageIndex
 from grid.environments.revisionbuilds import RevisionBuilds
 from grid.executions.context import Context
 from grid.jobs.deadlines import DeadlineWatch
-from grid.jobs.runmetrics.collector import MetricCollector
 from grid.jobs.scheduler import JobScheduler
 from grid.logs.logshipping.shipper import LogShipper, PostsLines
 from grid.metrics.usage import CpuWindow, PodUsageSource
@@ -53,16 +52,6 @@ class TermInputs:
     registration: Registration | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SharedParts:
-    """What several tasks, or a task and a loop of the controller, work with. `shipper` is None where logs stay here."""
-
-    poller: FrameworkPoller
-    metrics: MetricCollector
-    cpu: CpuWindow
-    shipper: LogShipper | None
-
-
 def periodic_tasks(
     context: Context,
     inputs: TermInputs,
@@ -70,14 +59,15 @@ def periodic_tasks(
     troubles: TroubleLog,
     rng: random.Random,
     first_round: FirstRound,
-    shared: SharedParts,
+    poller: FrameworkPoller,
+    shipper: LogShipper | None,
     records: Callable[[], Sequence[TaskRecord]],
 ) -> list[PeriodicTask]:
-    """Return the tasks of one term of leadership; `records` says how all of the leader's go."""
+    """Return the tasks of one term of leadership. `shipper` is None where logs stay here; `records` says how all of the leader's go."""
     api, database, clock, target = context.api, context.due_work, context.clock, context.target
+    cpu = CpuWindow(context.monotonic)
     tasks = [
-        shared.metrics.periodic(),
-        shared.poller.periodic(),
+        poller.periodic(),
         housekeeping.periodic(database, clock),
         sealing.periodic(database, clock),
         maintenance.periodic(database, clock),
@@ -86,7 +76,7 @@ def periodic_tasks(
         BudgetKeeper(database, clock).periodic(after=first_round.over),
         DeadlineWatch(context.pods.values, database, clock).periodic(),
         ShutdownWatch(
-            target.data_plane, database, clock, PodObserver(context, cpu=shared.cpu, reporting=shared.poller.reporting)
+            target.data_plane, database, clock, PodObserver(context, cpu=cpu, reporting=poller.reporting)
         ).periodic(),
         AlertNotifier(database, clock).periodic(),
         Sender(database, clock, troubles, rng).periodic(),
@@ -102,13 +92,13 @@ def periodic_tasks(
         index = PackageIndex(settings.PACKAGE_ADVISORIES)
         tasks.append(PackageChecks(database, clock, troubles, index).periodic())
     if inputs.usage is not None:
-        source = shared.cpu.recording(inputs.usage)
+        source = cpu.recording(inputs.usage)
         peaks = PeakKeeper(source, context.pods, database, target.namespace, monotonic=context.monotonic)
         tasks.append(peaks.periodic())
     if inputs.platform is not None:
-        tasks.append(PlatformKeeper(context, inputs.platform, records, shared.shipper).periodic())
-    if shared.shipper is not None:
-        tasks.append(shared.shipper.periodic())
+        tasks.append(PlatformKeeper(context, inputs.platform, records, shipper).periodic())
+    if shipper is not None:
+        tasks.append(shipper.periodic())
     if inputs.registration is not None:
         tasks.append(inputs.registration.periodic())
     return tasks

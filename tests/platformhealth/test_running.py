@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grid.controller.controller import ROUND_SECONDS, Controller, to_reconcile
+from grid.controller.controller import ROUND_SECONDS, Controller
 from grid.controller.downtime import Downtime
 from grid.database.seam import Databases
 from grid.executions import ledger
@@ -146,10 +146,6 @@ async def test_database_outage_is_waited_out_without_hot_loop(shop: Shop) -> Non
         assert in_state(execution, "running")
         database.down = False
         await until(lambda: in_state(execution, "error"), within=60)
-
-
-def test_execution_written_since_is_reconciled() -> None:
-    assert to_reconcile({"old": 3, "new": 1, "same": 2}, {"old": 2, "same": 2}) == ["old", "new"]
 
 
 @pytest.mark.django_db

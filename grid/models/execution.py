@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models.base import ModelBase
 from django.utils import timezone
 
 from grid.core.reasons import ANYBODY, Reader, words_of
@@ -92,8 +91,7 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         return self.filter(data_plane=data_plane)
 
     def unsettled(self) -> Self:
-        """Return the executions that have not ended, or whose pods are not confirmed gone. A partial index serves it, however many are
-        settled."""
+        """Return those that have not ended, or whose pods are not confirmed gone. A partial index serves it, however many are settled."""
         return self.filter(_UNSETTLED)
 
     def queued(self) -> Self:
@@ -284,18 +282,12 @@ class Execution(models.Model):
     def __str__(self) -> str:
         return self.title or self.object_name
 
-    def save(
-        self,
-        *,
-        force_insert: bool | tuple[ModelBase, ...] = False,
-        force_update: bool = False,
-        using: str | None = None,
-        update_fields: Iterable[str] | None = None,
-    ) -> None:
+    def save(self, **options: Any) -> None:
         """Raise FrozenAtLaunch for a stored execution, unless `update_fields` names only columns that may be written."""
-        if force_update or not (self._state.adding or force_insert):
-            _refuse_frozen(FROZEN_AT_LAUNCH if update_fields is None else update_fields)
-        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
+        fields = options.get("update_fields")
+        if options.get("force_update") or not (self._state.adding or options.get("force_insert")):
+            _refuse_frozen(FROZEN_AT_LAUNCH if fields is None else fields)
+        super().save(**options)
 
     @property
     def object_name(self) -> str:

@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -28,8 +28,7 @@ class ShipsLogs(Protocol):
 
 
 class PlatformKeeper:
-    """Looks and records. `records` says how the leader's periodic tasks go, this one among them, and `shipping` sends
-    executions' logs; it is None where they stay here."""
+    """Looks and records. `records` says how the leader's periodic tasks go, `shipping` sends logs; None where they stay here."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ def watched(namespace: str) -> Watched:
     )
 
 
-def connecting_to(origin: str) -> Callable[[], Coroutine[Any, Any, str]]:
+def connecting_to(origin: str) -> Callable[[], Awaitable[str]]:
     parts = urlsplit(origin)
     port = parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -81,10 +80,7 @@ def connecting_to(origin: str) -> Callable[[], Coroutine[Any, Any, str]]:
         _, writer = await asyncio.open_connection(parts.hostname, port)
         writer.close()
 
-    async def connect() -> str:
-        return await nothing_wrong(open_once())
-
-    return connect
+    return lambda: nothing_wrong(open_once())
 
 
 async def _lookup() -> str:

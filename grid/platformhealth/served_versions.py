@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
@@ -57,14 +57,7 @@ async def read_versions(api: KubeApi) -> tuple[VersionLine, ...]:
             continue
         else:
             served[group_version] = frozenset(str(each.get("name")) for each in answer.get("resources") or ())
-    return version_lines(server, client_version(), served)
-
-
-def client_version() -> str:
-    try:
-        return version("kubernetes")
-    except PackageNotFoundError:
-        return ""
+    return version_lines(server, version("kubernetes"), served)
 
 
 async def _object(api: KubeApi, path: str) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import msgspec
 
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.models import ApiCheckRun
 from grid.platformhealth.apicheckresults import ApiCheckResult, summary
 
 _WORDS = {"passed": ("ok", _("Passed")), "failed": ("problem", _("Failed")), "no right": ("neutral", _("Not run"))}
@@ -27,16 +27,6 @@ _COMMON = (
 )
 
 
-class StoredRun(Protocol):
-    """The part of `grid.models.ApiCheckRun` that is used here; templates use all of it."""
-
-    started_at: Any
-    ended_at: Any
-    is_clean: Any
-    results: Any
-    trouble: Any
-
-
 @dataclass(frozen=True, slots=True)
 class ResultLine:
     name: str
@@ -47,7 +37,7 @@ class ResultLine:
 
 @dataclass(frozen=True, slots=True)
 class ApiCheckPage:
-    stored: StoredRun
+    stored: ApiCheckRun
     status: StatusLine
     lines: Sequence[ResultLine]
 
@@ -61,7 +51,7 @@ class ApiCheckPage:
         return not self.is_open and not self.stored.is_clean
 
 
-def api_check_page(run: StoredRun) -> ApiCheckPage:
+def api_check_page(run: ApiCheckRun) -> ApiCheckPage:
     results = msgspec.convert(run.results, tuple[ApiCheckResult, ...])
     lines = [_line(result) for result in sorted(results, key=lambda result: result.outcome != "failed")]
     return ApiCheckPage(run, _status(run, results), lines)
@@ -69,15 +59,11 @@ def api_check_page(run: StoredRun) -> ApiCheckPage:
 
 def creation_sentences(namespace: str, *, is_shared: bool) -> tuple[str, ...]:
     """Return what the confirmation says; `namespace` is the executions'."""
-    shared = _(
-        "The controller creates in {namespace}, the namespace of executions, with a label of the checks, {made}",
-        namespace=namespace,
-        made=_MADE,
-    )
-    return (shared if is_shared else _OWN_NAMESPACE, *_COMMON)
+    shared = _("The controller creates in {namespace}, the namespace of executions, with a label of the checks, {made}")
+    return (shared.format(namespace=namespace, made=_MADE) if is_shared else _OWN_NAMESPACE, *_COMMON)
 
 
-def _status(run: StoredRun, results: Sequence[ApiCheckResult]) -> StatusLine:
+def _status(run: ApiCheckRun, results: Sequence[ApiCheckResult]) -> StatusLine:
     if run.ended_at is None:
         if run.started_at is None:
             return StatusLine("wait", _("Waits for the controller"))

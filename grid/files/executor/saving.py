@@ -51,7 +51,7 @@ def _push_or_keep(task: Task, report: dict[str, Any]) -> dict[str, Any]:
     for number in range(TRIES):
         try:
             if not task.remote:
-                check_objects(task, "It was not pushed")
+                check_size(task, size_of(task.git / "objects"), "It was not pushed")
             branch, ended = _push(task, commit, task.branch or task.name, deadline)
         except TooLarge as error:
             kept = keep_bundle(task, commit, began, at_home_first=True) or keep_copy(task)
@@ -243,11 +243,6 @@ def check_size(task: Task, more: int, what: str) -> None:
         )
 
 
-def check_objects(task: Task, what: str) -> None:
-    """Raise TooLarge, with `what` became of them, when the repository has no room for the objects of this execution."""
-    check_size(task, size_of(task.git / "objects"), what)
-
-
 def size_of(folder: Path) -> int:
     size = 0
     for place, folders, files in os.walk(folder):
@@ -266,7 +261,7 @@ def keep_bundle(task: Task, commit: str, began: str, *, at_home_first: bool = Fa
     )
     if task.remote:  # the bundle has all that the server has, and every run whose push fails leaves one
         try:
-            check_objects(task, "")
+            check_size(task, size_of(task.git / "objects"), "")
         except TooLarge:
             at_home_first = True
     for place, folder, since in reversed(places) if at_home_first else places:

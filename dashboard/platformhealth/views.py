@@ -1,6 +1,4 @@
-"""The page of the platform's health, and the checks of the cluster's API: their results, for observers, and running them, for admins. The
-controller carries them out.
-"""
+"""The page of the platform's health, and the checks of the API, which the controller runs: results for observers, asking for admins."""
 
 from django.conf import settings
 from django.contrib import messages

@@ -18,7 +18,6 @@ _ENDING = (State.STOPPING, State.FINISHING, *FINAL_STATES)
 
 def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
     """Request the stop of each cluster in the data plane whose workspace or job ends or has ended; return their ids.
-
     The database is asked each time instead of relying on an event, so nothing is forgotten when a process dies in between.
     """
     ends = Q(attached_to__state__in=_ENDING) | Q(attached_to__stop_requested_at__isnull=False)

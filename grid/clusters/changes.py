@@ -1,5 +1,4 @@
-"""Changes by a person to a running cluster, resizing and restarting its head; each writes an entry in its history. The caller checks
-rights.
+"""Changes by a person to a running cluster, each with an entry in its history: resizing, restarting its head. The caller checks rights.
 
 A cluster may be resized down at once, and gives its slots back only when its workers are confirmed gone (`clusters.slots`). So nobody holds
 more pods than slots, apart from the cases in docs/clusters.md.
@@ -26,7 +25,6 @@ RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
 
 def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: datetime) -> None:
     """Set the minimum and maximum of a cluster's workers. Raise Rejected; `execution` is refreshed.
-
     Scaling up takes the slots here, so they must be free now. Scaling down leaves `slots` as they are; see `slots_to_keep`.
     """
     while True:
@@ -46,10 +44,7 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
 
 
 def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
-    """Request a new head: the controller records which head it finds and replaces that one, once (`clusters.status`).
-
-    Raise Rejected.
-    """
+    """Request a new head: the controller records which head it finds and replaces that one, once. Raise Rejected."""
     while True:
         with transaction.atomic():
             row, _cluster = _locked_cluster(execution)
@@ -64,7 +59,6 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
 
 def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
     """Return the slots that a cluster holding `slots` still needs, as observed; never more than it holds.
-
     For the controller, after Kubernetes' autoscaler (or the Deployment's replicas) got the new maximum: before that workers may still be
     added. `worker_pods` includes pods that are ending or only desired. Write the result on the revision that was read.
     """
@@ -98,8 +92,7 @@ def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Proble
 
 
 def _without_room(row: Execution, wanted: int) -> list[Problem]:
-    """Return a problem when the user lacks the slots for `wanted`. A cluster that holds slots needs the rest free now; one in the queue
-    need only fit the limit."""
+    """Return a problem when the user lacks the slots: one that holds some needs the rest free now, one in the queue must fit the limit."""
     limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
     if not row.holds_slots:
         pair = Execution.objects.queued().filter(pk=row.attached_to_id).first()
@@ -109,12 +102,10 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
     more = wanted - row.slots
     if more <= free:
         return []
+    more_slots = plural(more, "more slot", "more slots")
+    workers = plural(row.slots + free - 1, "worker", "workers")
     sentence = _(
         "This takes {more_slots}, and of {limit} only {free} are free. "
-        "Choose at most {workers}, or stop something that you no longer need.",
-        more_slots=plural(more, "more slot", "more slots"),
-        limit=limit,
-        free=free,
-        workers=plural(row.slots + free - 1, "worker", "workers"),
-    )
+        "Choose at most {workers}, or stop something that you no longer need."
+    ).format(more_slots=more_slots, limit=limit, free=free, workers=workers)
     return [Problem("workers_maximum", sentence, "slots")]

@@ -61,8 +61,7 @@ class DriftRepair:
         self._kept: dict[str, _Kept] = {}
 
     async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
-        """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's
-        error."""
+        """Create the missing objects in order; return the head's address. Raise NotYet, NameTaken, or the API server's error."""
         context, secrets = self._context, await self._context.secrets_of(spec)
         uid = await apply.create_anchor(context.api, spec, namespace=context.namespace)
         first = self._first(spec, uid, secrets)
@@ -157,9 +156,8 @@ class DriftRepair:
         await objects.patch(self._context.api, deployment, {"template": deployment.body["spec"]["template"]})
         message = _(
             "The head is reached at a new address, {address}, because its Service had been deleted. The workers are "
-            "started again. A workspace or job that was attached knows the old one only: launch it again.",
-            address=address,
-        )
+            "started again. A workspace or job that was attached knows the old one only: launch it again."
+        ).format(address=address)
         await self._note(row, f"{address}/moved", f"Service/{manifests.head_name(row.id)}", "moved", message)
 
     async def _keep_service(self, row: LedgerRecord, manifest: Manifest, address: str) -> RawObject:

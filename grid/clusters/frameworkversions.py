@@ -113,14 +113,11 @@ def _differences(client: Declared, cluster: Declared, framework: str, ours: str,
             "understand each other. Choose environments with the same version."
         ).format(name=client.name, label=_LABELS[framework], ours=ours, theirs=theirs)
     if client.python and cluster.python and client.python != cluster.python:
+        same_python = _SAME_PYTHON[framework]
         yield _(
             "{name} has Python {python} and the cluster would have {cluster_python}; {same_python}. "
-            "Choose environments with the same Python.",
-            name=client.name,
-            python=client.python,
-            cluster_python=cluster.python,
-            same_python=_SAME_PYTHON[framework],
-        )
+            "Choose environments with the same Python."
+        ).format(name=client.name, python=client.python, cluster_python=cluster.python, same_python=same_python)
     if framework == "spark" and client.scala and cluster.scala and client.scala != cluster.scala:
         yield _(
             "{name} has Scala {scala} and the cluster would have {cluster_scala}; Spark’s programs need the "
@@ -185,12 +182,8 @@ def _python_line(environment: Declared, subject: str, framework: str, version: s
 
 def _judged(subject: str, rule: str, wrong: Sequence[str], known: Mapping[str, str], source: str) -> VersionLine:
     if wrong:
-        words = _(
-            "{rule}, and the environment has {wrong}. Choose another image, or another version.",
-            rule=rule,
-            wrong=listed(wrong),
-        )
-        return VersionLine(subject, "problem", words, source)
+        words = _("{rule}, and the environment has {wrong}. Choose another image, or another version.")
+        return VersionLine(subject, "problem", words.format(rule=rule, wrong=listed(wrong)), source)
     unknown = [name for name, version in known.items() if not version]
     if unknown:
         words = _("{rule}. Which {unknown} the image has is not known.", rule=rule, unknown=listed(unknown))

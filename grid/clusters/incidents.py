@@ -25,8 +25,7 @@ _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refuse
 
 
 def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
-    """Return the entries for everything since `since` that can still be seen; `deleted` are the last states of pods that were deleted
-    since the last reconcile."""
+    """Return the entries for all since `since` that can still be seen; `deleted` are pods deleted since the last reconcile."""
     events = defaultdict[str, list[Event]](list)
     for event in seen.events:
         events[event.involved_object.name].append(event)
@@ -87,12 +86,5 @@ def _lost(pod: Pod) -> str:
 
 
 def _line(pod: Pod, reason: str, message: str, *, at: datetime, count: int = 1) -> EventRecord:
-    return EventRecord(
-        uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
-        at=at,
-        object=f"Pod/{pod.metadata.name}",
-        level="Warning",
-        reason=reason,
-        message=message,
-        count=count,
-    )
+    uid = f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:]
+    return EventRecord(uid, at, f"Pod/{pod.metadata.name}", "Warning", reason, message, count)

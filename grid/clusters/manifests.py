@@ -222,8 +222,7 @@ def _behavior(scaling: ScalingSpec) -> dict[str, Any]:
 
 
 def _rules(stabilisation: int, limits: Mapping[str, int], period: int) -> dict[str, Any]:
-    """Return the rules of one direction: the policy that allows more wins, and a policy of 0 is left out; without any, scaling is
-    disabled."""
+    """Return the rules of one direction: the policy that allows more wins, one of 0 is left out; without any, scaling is disabled."""
     policies = [{"type": kind, "value": value, "periodSeconds": period} for kind, value in limits.items()]
     allowed = [policy for policy in policies if policy["value"]]
     return {
@@ -244,7 +243,7 @@ def _policies(spec: ExecutionSpec, *, namespace: str, anchor_uid: str) -> list[M
         "ports": [{"protocol": "TCP", "port": kind.ui_port}],
     }
     head, whole = {"matchLabels": _selector(spec, HEAD)}, metadata(spec, namespace, anchor_uid)
-    of_head = metadata(spec, namespace, anchor_uid, name=f"cluster-{spec.id}-head")
+    of_head = metadata(spec, namespace, anchor_uid, name=head_name(spec.id))
     policies = [
         build_policy(whole, members["podSelector"], ingress=[{"from": peers}], egress=[{"to": called}]),
         build_policy(of_head, head, ingress=[page]),

@@ -42,8 +42,7 @@ _NOT_MADE = {
 
 @dataclass(frozen=True)  # without slots, which leave no place for cached properties
 class ObservedCluster:
-    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first; `scheduling` is read only
-    for the message of a timeout."""
+    """A cluster's pods now, and the events about its objects, oldest first; `scheduling` is read only for the message of a timeout."""
 
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = ()

@@ -127,8 +127,7 @@ class Clusters:
         return bool(columns)
 
     async def _restart_head(self, row: LedgerRecord, seen: ObservedCluster) -> bool:
-        """Record which head the request is for, then delete that head: so each request is executed once, on that head. Return True when
-        recorded."""
+        """Record which head the request is for, then delete it: so each is executed once, on that head. Return True when recorded."""
         requested, known = row.restart_requested_at, status.read(row.status)
         if requested is None:
             return False

@@ -115,8 +115,7 @@ class Registration:
                 logger.debug("the registration of external metrics stays reason=%s", error)
 
     async def run_once(self) -> float | None:
-        """Check once and act on the result. Without metrics to serve, return a long pause once a former registration is gone. Raise
-        GridError."""
+        """Check once and act on the result; return a long pause when there are no metrics to serve. Raise GridError."""
         try:
             await self._check()
         except NotAllowed as error:
@@ -191,10 +190,8 @@ def _service_of(current: RawObject) -> str:
 
 
 async def ask_servers(service: ServiceReference, authority: Authority, *, address: str = "") -> str:
-    """Return why our web processes do not answer behind this Service; "" when they do.
-
-    `address` is asked in place of the Service's own name; the certificate proves that a server is ours.
-    """
+    """Return why our web processes do not answer behind this Service, "" when they do. `address` is asked in place of the Service's
+    own name; the certificate proves that a server is ours."""
     url = f"https://{address or service.host}:{service.port}{HEALTH_PATH}"
     tls = ssl.create_default_context(cadata=authority.pem)
     try:

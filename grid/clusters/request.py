@@ -118,9 +118,8 @@ class ClusterCheck:
         if not _asks_for_something(stored):
             sentence = _(
                 "{name} requests no cores or no memory, so a worker's load could not be measured. "
-                "Choose another tier, or tell your admin.",
-                name=stored.name,
-            )
+                "Choose another tier, or tell your admin."
+            ).format(name=stored.name)
             yield Problem(path, sentence, "requests")
         elif self.pools is not None and (unfit := never_fits(pod_plan(tier_spec(stored)), self.pools)):
             yield Problem(path, f"{unfit.sentence} {unfit.next_step}", "too_large")
@@ -139,10 +138,9 @@ class ClusterCheck:
             return
         if not policy.autoscaling:
             sentence = _(
-                "Autoscaling of {framework} clusters is switched off by your admin; ask for a fixed number of workers.",
-                framework=Framework(cluster.framework).label,
+                "Autoscaling of {framework} clusters is switched off by your admin; ask for a fixed number of workers."
             )
-            yield Problem("autoscale", sentence, "off")
+            yield Problem("autoscale", sentence.format(framework=Framework(cluster.framework).label), "off")
             return
         for path, target in (("target_cpu", cluster.target_cpu), ("target_memory", cluster.target_memory)):
             if target and not 1 <= target <= 100:
@@ -181,10 +179,8 @@ def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterato
         if only_one is not None and tier.pk == request.tier.pk:
             sentence = _(
                 "The {kind} and its cluster would both take a place on {name}, which runs at most 1 execution "
-                "at once. Choose another tier for one of them.",
-                kind=Kind(request.kind).label.lower(),
-                name=only_one.name,
-            )
+                "at once. Choose another tier for one of them."
+            ).format(kind=Kind(request.kind).label.lower(), name=only_one.name)
             yield Problem(path, sentence, "places")
 
 
@@ -214,9 +210,8 @@ def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
 
 def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
     workers = plural(policy.maximum_workers, "worker", "workers")
-    return Problem(
-        path, _("Your admin allows at most {workers} in one cluster; choose fewer.", workers=workers), "limit"
-    )
+    sentence = _("Your admin allows at most {workers} in one cluster; choose fewer.", workers=workers)
+    return Problem(path, sentence, "limit")
 
 
 def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterator[Problem]:

@@ -26,8 +26,7 @@ _LARGEST = 2**31 - 1  # the column's maximum; a head runs user code, so it may r
 def sample_of(
     seen: ObservedCluster, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None
 ) -> ClusterSample:
-    """Return the present sample, of no cluster and time yet. Without an autoscaler, or before its first status, the minimum of workers is
-    wanted."""
+    """Return the present sample, of no cluster and time yet. Without an autoscaler's status the minimum of workers is wanted."""
     wanted = autoscaler.status.desired_replicas if autoscaler else 0
     return ClusterSample(
         ready=seen.ready_workers,

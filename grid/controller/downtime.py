@@ -65,17 +65,9 @@ class DowntimeLog:
 def history_entry(downtime: Downtime) -> EventRecord:
     """Build the history entry; its uid is deterministic, so recording it twice is a no-op."""
     since, until = downtime.since.astimezone(UTC), downtime.until.astimezone(UTC)
-    when = (
-        f"{until:%H:%M:%S}"
-        if since.date() == until.date()
-        else _("{time:%H:%M:%S} on {day}", time=until, day=day_words(until))
-    )
-    return EventRecord(
-        uid=f"{downtime.of}-away/{int(since.timestamp())}",
-        at=downtime.since,
-        object="",
-        level="Warning",
-        reason=f"{downtime.of}_away",
-        message=_SENTENCES[downtime.of].format(when=when),
-        count=1,
-    )
+    when = f"{until:%H:%M:%S}"
+    if since.date() != until.date():
+        when = _("{time:%H:%M:%S} on {day}", time=until, day=day_words(until))
+    uid = f"{downtime.of}-away/{int(since.timestamp())}"
+    message = _SENTENCES[downtime.of].format(when=when)
+    return EventRecord(uid, downtime.since, "", "Warning", f"{downtime.of}_away", message, 1)

@@ -42,7 +42,6 @@ Chore = Callable[[datetime, int], int]  # takes now and the most rows to delete,
 
 def purge_grants(now: datetime, at_most: int) -> int:
     """Delete tickets that were not used in time, grants whose session is gone, and all that are older than configured.
-
     A grant of an ended execution is kept until then: through it the browser learns of the end, and clears what it had stored.
     """
     has_session = Exists(Session.objects.filter(pk=OuterRef("session_key")))

@@ -51,8 +51,7 @@ _ORPHAN_AFTER = timedelta(hours=1)
 
 
 def end_orphan_intervals(now: datetime, at_most: int) -> int:
-    """End intervals that a deposed controller began after its successor saw the last pod go; return the number of executions with such
-    intervals."""
+    """End intervals that a deposed controller began after its successor saw the last pod go; return the number of their executions."""
     orphans = UsageInterval.objects.filter(ended_at=None, execution__settled_at__lt=now - _ORPHAN_AFTER).order_by()
     ids = set(orphans.values_list("execution_id", flat=True)[:at_most])
     with transaction.atomic():
@@ -69,7 +68,6 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
 
 def drop_executions(now: datetime, at_most: int) -> int:
     """Do one step of deleting the oldest executions; return the number of deleted rows, at most `at_most` of one table.
-
     A workspace or job is deleted after the clusters that were launched with it; each execution after its open intervals have ended
     (`end_orphan_intervals`), since only ended ones are added up, and after its grants are gone (`purge_grants`): through them browsers
     clear what they stored of it.
@@ -130,8 +128,7 @@ def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
 
 
 def _drop(setting: Setting, now: datetime, at_most: int, of: Callable[[datetime], QuerySet[Any]] | None = None) -> int:
-    """Delete the first of the rows that the setting keeps no longer, by default the oldest of those that are `expired`; return their
-    number."""
+    """Delete the first rows that the setting keeps no longer, by default the oldest that are `expired`; return their number."""
     limit = _limit(setting, now)
     if limit is None:
         return 0

@@ -65,10 +65,8 @@ def problem_of_folder(path: str) -> str | None:
     if not path:
         return None
     if path.startswith("/") or len(path) > LONGEST_PATH:
-        return _(
-            "Name a folder below the project's files, such as data/raw, with at most {most} characters.",
-            most=LONGEST_PATH,
-        )
+        sentence = _("Name a folder below the project's files, such as data/raw, with at most {most} characters.")
+        return sentence.format(most=LONGEST_PATH)
     return next((problem for part in path.split("/") if (problem := problem_of_name(part))), None)
 
 
@@ -152,9 +150,8 @@ def _check_places(known: Mapping[str, TreeEntry | None], *, replace: bool) -> No
     there = {path: file for path, file in known.items() if file is not None}
     for path, file in there.items():
         if file.is_link:
-            raise UploadRefused(
-                _("{path} is a link. It is not replaced by a file, nor is anything put where it leads.", path=path)
-            )
+            sentence = _("{path} is a link. It is not replaced by a file, nor is anything put where it leads.")
+            raise UploadRefused(sentence.format(path=path))
         if not file.mode.startswith("100"):
             raise UploadRefused(_("{path} is a folder.", path=path))
     if there and not replace:

@@ -84,15 +84,9 @@ class FileSaving:
 
     async def _record(self, row: LedgerRecord, report: FilesReport) -> None:
         now = self._context.clock()
-        event = EventRecord(
-            uid=f"files-{row.id}",
-            at=now,
-            object="Files",
-            level="Warning" if report.problem or report.left_out or report.results_problem else "Normal",
-            reason="FilesNotPushed" if report.problem else "FilesSaved",
-            message=sentence_of(report),
-            count=1,
-        )
+        level = "Warning" if report.problem or report.left_out or report.results_problem else "Normal"
+        reason = "FilesNotPushed" if report.problem else "FilesSaved"
+        event = EventRecord(f"files-{row.id}", now, "Files", level, reason, sentence_of(report), 1)
         await self._context.database(record, row.id, report, now)
         await self._context.database(ledger.note_events, row.id, [event])
 
@@ -116,10 +110,10 @@ def sentence_of(report: FilesReport) -> str:
     kept = _("Results: {files}.", files=plural(report.results_files, "file", "files")) if report.results else ""
     problem = report.results_problem and f"{report.results_problem}."
     gone = _(
-        "The branch {branch}, where the workspace had left its files, is gone, so it began at the project's usual one.",
-        branch=report.instead_of,
+        "The branch {branch}, where the workspace had left its files, is gone, so it began at the project's usual one."
     )
-    return " ".join(filter(None, (report.instead_of and gone, _changes_sentence(report), kept, problem)))
+    gone = gone.format(branch=report.instead_of) if report.instead_of else ""
+    return " ".join(filter(None, (gone, _changes_sentence(report), kept, problem)))
 
 
 def _changes_sentence(report: FilesReport) -> str:

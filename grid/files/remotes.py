@@ -231,12 +231,11 @@ def _check_room(bundle: Path) -> None:
     """Raise RemoteFailed for a bundle that is too large to be unpacked here."""
     size, free = bundle.stat().st_size, shutil.disk_usage(tempfile.gettempdir()).free
     if size > _LARGEST_BUNDLE:
-        raise RemoteFailed(
-            _(
-                "They are a bundle of {size:.0f} MiB, and {most} MiB is the most that is pushed from here. "
-                "Ask an operator to push {name} from the volume of the repositories."
-            ).format(size=size / 2**20, most=_LARGEST_BUNDLE // 2**20, name=bundle.name)
-        )
+        sentence = _(
+            "They are a bundle of {size:.0f} MiB, and {most} MiB is the most that is pushed from here. "
+            "Ask an operator to push {name} from the volume of the repositories."
+        ).format(size=size / 2**20, most=_LARGEST_BUNDLE // 2**20, name=bundle.name)
+        raise RemoteFailed(sentence)
     if 2 * size > free:
         raise RemoteFailed(_("There is not enough free disk space for that here. Ask an operator to make room."))
 

@@ -63,8 +63,7 @@ def wrong_files(request: LaunchRequest, stored: StoredRows) -> Iterator[Problem]
 def put(
     project: Project, *, by: User, url: str, branch: str, username: str, secret: str, now: datetime
 ) -> RemoteRepository:
-    """Store the remote repository; without a secret the stored one is kept, and none comes into the audit log. Raise Rejected with all
-    problems."""
+    """Store it; without a secret the stored one is kept, and none comes into the audit log. Raise Rejected with all problems."""
     secret = _with_line_breaks(secret.replace("\r\n", "\n").strip())
     with transaction.atomic():
         known = _locked(project)

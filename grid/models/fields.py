@@ -19,7 +19,6 @@ validate_slug_name = RegexValidator(
     _("Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit."),
 )
 
-
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
 validate_object_name = RegexValidator(
     r"\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z",
@@ -33,13 +32,11 @@ validate_file_name = RegexValidator(
     _("Use letters, digits, dots, dashes and underscores, and not two dots first, such as service-account.json."),
 )
 
-
 # Printable ASCII, as URLs are written; browsers read "//host" and "/\\host" as another host, and dots as a way out of the path.
 validate_url_path = RegexValidator(
     r"\A(?!//)(?![^?#]*/\.\.?(/|\?|#|\Z))/[!-\[\]-~]*\Z",
     _("Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes."),
 )
-
 
 # https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources: a name of a domain, which is not
 # Kubernetes' own, a slash and a name.

@@ -66,8 +66,7 @@ class StopWarning(models.Model):
 
 
 class QueueNotice(models.Model):
-    """When its owner was told that a queued execution is next, and that it starts soon. There is one of each execution: two controllers
-    tell it once."""
+    """When its owner was told that a queued execution is next, and that it starts soon. One row of each, so two controllers tell once."""
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="queue_notice")
     next_at = models.DateTimeField(null=True, blank=True)
@@ -78,8 +77,7 @@ class QueueNotice(models.Model):
 
 
 class ContentionNotice(models.Model):
-    """Its owner was told that an execution may get less CPU than it could use. There is one of each execution: of several web processes one
-    tells it."""
+    """Its owner was told that an execution may get less CPU than it could use. One row of each, so one of several web processes tells."""
 
     execution = models.OneToOneField(
         Execution, on_delete=models.CASCADE, primary_key=True, related_name="contention_notice"

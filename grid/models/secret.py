@@ -64,9 +64,8 @@ class StoredSecret(models.Model):
         elif self.owner_id is None and is_obeyed(self.name):
             errors["name"] = _(
                 "{name} decides what programs of other members load, run or trust, so a project cannot set it for them. "
-                "Choose another name, or store it as your own secret.",
-                name=self.name,
-            )
+                "Choose another name, or store it as your own secret."
+            ).format(name=self.name)
         if errors:
             raise ValidationError(errors)
 

@@ -94,8 +94,7 @@ class QueueTakeoverQuerySet(models.QuerySet["QueueTakeover"]):
 
 
 class QueueTakeover(models.Model):
-    """One time in which only what operators put in front starts. It ends by itself at `until_at`, which is set to now when an operator
-    gives the queue back earlier."""
+    """A time, until `until_at`, in which only what operators put in front starts; giving the queue back earlier sets it to now."""
 
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     actor_name = models.CharField(max_length=150, help_text="Kept when the account goes.")

@@ -11,7 +11,6 @@ from grid.models.tier import HardwareTier
 
 class Workspace(models.Model):
     """A launch request that is repeated when the workspace is resumed; tier and environment are references, so they apply as they are then.
-
     It has the id of its first execution, so that a launch that is sent twice creates both once. A deleted workspace stays as a row, because
     its executions stay in the history; one whose executions were deleted can still be resumed.
     """

@@ -9,8 +9,7 @@ Severity = Literal["ok", "wait", "problem", "neutral"]
 
 
 class Light(msgspec.Struct, frozen=True):
-    """One service that the platform depends on. "wait" is one of which nothing is known, "neutral" one that may be missing; `sentence`
-    says why, and what to do next."""
+    """One service that we depend on: "wait" while nothing is known, "neutral" if it may be missing; `sentence` says why, and what to do."""
 
     key: str
     name: str
@@ -50,8 +49,7 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """Something that is renewed all the time. `silent_seconds` is for how long we have not seen it change, on our own clock; None after
-    the first look."""
+    """Something that is always renewed. `silent_seconds` is how long we saw no change, on our own clock; None after the first look."""
 
     silent_seconds: float | None
     holder: str = ""

@@ -64,28 +64,19 @@ def api_server(answers: ServerAnswers) -> Verdict:
         names = listed_up_to(_SHOWN, answers.checks)
         return "problem", _("Its own checks fail: {names}. See its log on the control plane.", names=names)
     if answers.slowest_seconds >= SLOW_REQUEST_SECONDS:
-        words = _(
-            "The slowest of {requests} requests took {spent}. See its CPU, and that of etcd.",
-            requests=requests,
-            spent=spent,
-        )
-        return "problem", words
+        words = _("The slowest of {requests} requests took {spent}. See its CPU, and that of etcd.")
+        return "problem", words.format(requests=requests, spent=spent)
     own = "" if answers.checks is not None else _(" Its own checks (/readyz) cannot be read.")
-    words = _(
-        "The slowest of {requests} requests took {spent}, none failed.{own}", requests=requests, spent=spent, own=own
-    )
-    return "ok", words
+    words = _("The slowest of {requests} requests took {spent}, none failed.{own}")
+    return "ok", words.format(requests=requests, spent=spent, own=own)
 
 
 @_light("dns", "DNS")
 def dns(workloads: Sequence[Workload] | Unread, lookup_error: str | None) -> Verdict:
     """`lookup_error` is what our own lookup said, "" when it worked; None when we run outside the cluster."""
     if lookup_error:
-        words = _(
-            "A lookup of kubernetes.default.svc fails: {lookup_error}. See the pods of the DNS.",
-            lookup_error=lookup_error,
-        )
-        return "problem", words
+        words = _("A lookup of kubernetes.default.svc fails: {lookup_error}. See the pods of the DNS.")
+        return "problem", words.format(lookup_error=lookup_error)
     if isinstance(workloads, Unread):
         return _unknown(workloads)
     servers = [each for each in workloads if each.labels.get("k8s-app") in _DNS_LABELS or each.name in _DNS_LABELS]
@@ -118,9 +109,8 @@ def autoscaler(report: AutoscalerReport | Unread | None) -> Verdict:
     if not report.health:
         return "wait", _("Not known: its ConfigMap cluster-autoscaler-status cannot be parsed.")
     if report.health != "Healthy":
-        return "problem", _(
-            "It reports {health}: too many nodes are not ready, so it starts none.", health=report.health
-        )
+        words = _("It reports {health}: too many nodes are not ready, so it starts none.")
+        return "problem", words.format(health=report.health)
     return "ok", _("It reports that the cluster is healthy.")
 
 
@@ -138,8 +128,7 @@ def metrics(error: str | Unread | None) -> Verdict:
 
 @_light("registry", _("Registry"))
 def registry(pulls: Sequence[FailedPull]) -> Verdict:
-    """One image of one person that never was pulled is its owner's matter, for any host can be made up; so is what the registry
-    has refused."""
+    """One person's image that never was pulled is its owner's matter, for any host can be made up; so is what the registry refused."""
     hosts: dict[str, list[FailedPull]] = {}
     for pull in pulls:
         if failure_key(pull.message, pull.image) not in _NOT_OF_REGISTRY:
@@ -149,9 +138,8 @@ def registry(pulls: Sequence[FailedPull]) -> Verdict:
         return "ok", _("No image pull fails for want of a registry.")
     if not bad:
         images = listed_up_to(_SHOWN, sorted({pull.image for failing in hosts.values() for pull in failing}))
-        return "ok", _(
-            "No pull fails but that of {images}, which nobody has pulled before: see its execution.", images=images
-        )
+        words = _("No pull fails but that of {images}, which nobody has pulled before: see its execution.")
+        return "ok", words.format(images=images)
     counted = {host: len({pull.pod for pull in failing}) for host, failing in bad.items()}
     named = listed_up_to(_SHOWN, [f"{host} ({plural(counted[host], 'pod', 'pods')})" for host in sorted(bad)])
     return "problem", _("Images cannot be pulled from {named}. See whether the nodes reach it.", named=named)
@@ -242,19 +230,13 @@ def log_receiver(shipping: LogShipping | None, now: datetime) -> Verdict:
     any_lost = lost if shipping.lost else ""
     if shipping.why:
         began = shipping.failing_since
-        words = _(
-            "{receiver} takes no lines {since}: {why}. {waiting}. {lost}",
-            receiver=receiver,
-            since=_("since {failing_since:%H:%M} UTC", failing_since=began) if began else _("now"),
-            why=shipping.why,
-            waiting=waiting,
-            lost=any_lost,
-        )
+        since = _("since {failing_since:%H:%M} UTC", failing_since=began) if began else _("now")
+        words = _("{receiver} takes no lines {since}: {why}. {waiting}. {lost}")
+        words = words.format(receiver=receiver, since=since, why=shipping.why, waiting=waiting, lost=any_lost)
         return "problem", words
     if shipping.lost_at is not None and now - shipping.lost_at < _RECENT_LOSS:
-        return "problem", _(
-            "{receiver} takes lines, but {lost} See the controller's log.", receiver=receiver, lost=lost
-        )
+        words = _("{receiver} takes lines, but {lost} See the controller's log.", receiver=receiver, lost=lost)
+        return "problem", words
     return "ok", _("{receiver} takes lines; {waiting}. {lost}", receiver=receiver, waiting=waiting, lost=any_lost)
 
 
@@ -266,13 +248,8 @@ def _of_lease(lease: Heartbeat | Unread | None, without: str) -> Verdict:
     if lease.silent_seconds is None:
         return "wait", _("Not known yet: its Lease was read once, and must be seen to change.")
     if lease.silent_seconds >= SILENT_SECONDS:
-        silent = about(lease.silent_seconds)
-        words = _(
-            "Its Lease was not renewed for {silent}. {without} See its pod in kube-system.",
-            silent=silent,
-            without=without,
-        )
-        return "problem", words
+        words = _("Its Lease was not renewed for {silent}. {without} See its pod in kube-system.")
+        return "problem", words.format(silent=about(lease.silent_seconds), without=without)
     words = _("Its Lease is renewed by {holder}.", holder=lease.holder) if lease.holder else _("Its Lease is renewed.")
     return "ok", words
 

@@ -32,7 +32,6 @@ def record(
     tasks: Sequence[TaskRecord] = (),
 ) -> None:
     """Store the look, with the lights of what the controller itself asks, and how its periodic tasks go.
-
     Two controllers at once store one after the other, and begin each incident once."""
     lights = (*reading.lights, *ours)
     with transaction.atomic():

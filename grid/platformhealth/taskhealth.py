@@ -43,11 +43,9 @@ def task_state(task: TaskRecord, now: datetime) -> TaskState:
     if late < SLOW_SECONDS:
         return TaskState("ok", _("Works") if task.succeeded_at else _("Not begun"))
     silent = about((now - begun_or_due).total_seconds())
-    sentence = (
-        _("Its run began {silent} ago and has not ended.", silent=silent)
-        if task.is_running
-        else _("It was due {silent} ago and has not begun.", silent=silent)
-    )
+    sentence = _("It was due {silent} ago and has not begun.", silent=silent)
+    if task.is_running:
+        sentence = _("Its run began {silent} ago and has not ended.", silent=silent)
     if late < LATE_SECONDS:
         return TaskState("wait", _("Slow"), sentence)
     return TaskState("problem", _("Late"), _("{sentence} If that stays, restart its process.", sentence=sentence))

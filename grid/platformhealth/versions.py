@@ -118,21 +118,16 @@ def _skew(minor: int | None, client: str) -> tuple[VersionLine, ...]:
         return (VersionLine(subject, "ok", words, _SKEW),)
     words = _(
         "Version {client} is generated from Kubernetes 1.{major}, {skew} minor versions from the cluster; kubectl’s rule is one. "
-        "Only credentials are read with it. If logging in fails, install a version of Compute Grid with a closer one.",
-        client=client,
-        major=major,
-        skew=skew,
-    )
+        "Only credentials are read with it. If logging in fails, install a version of Compute Grid with a closer one."
+    ).format(client=client, major=major, skew=skew)
     return (VersionLine(subject, "neutral", words, _SKEW),)
 
 
 def _sidecars(minor: int | None) -> tuple[VersionLine, ...]:
     if minor is None or minor >= SIDECARS_SINCE:
         return ()
-    words = _(
-        "Kubernetes before 1.{sidecars_since} has none: the executor of files in Git is an ordinary container.",
-        sidecars_since=SIDECARS_SINCE,
-    )
+    words = _("Kubernetes before 1.{sidecars_since} has none: the executor of files in Git is an ordinary container.")
+    words = words.format(sidecars_since=SIDECARS_SINCE)
     return (VersionLine(_("Native sidecars"), "neutral", words, _SIDECARS),)
 
 
@@ -147,8 +142,7 @@ def _api(used: UsedApi, minor: int | None, served: Mapping[str, frozenset[str] |
         words = _("Not served: {lacking}. {without}{since}", lacking=lacking, without=used.without, since=since)
         return VersionLine(subject, severity, words, used.source)
     if used.deprecated is not None and minor is not None and minor >= used.deprecated:
-        words = _(
-            "Served, and deprecated since 1.{deprecated}. {instead}", deprecated=used.deprecated, instead=used.instead
-        )
-        return VersionLine(subject, "neutral", words.strip(), used.source)
+        words = _("Served, and deprecated since 1.{deprecated}. {instead}")
+        words = words.format(deprecated=used.deprecated, instead=used.instead).strip()
+        return VersionLine(subject, "neutral", words, used.source)
     return VersionLine(subject, "ok", _("Served."), used.source)

@@ -23,8 +23,7 @@ LOCAL_PATH = "/mnt/local"  # each worker's scratch space: the local storage if a
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port that a container listens on; its name is unique in the pod and at most 15 characters. `inside` is the port that the container
-    itself listens on, where it differs from the Service's `number`."""
+    """A port of a container; its name is unique in the pod, of at most 15 characters. `inside` is the container's own, if not `number`."""
 
     name: str
     number: int
@@ -65,9 +64,8 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """The framework's own report. `workers` is keyed by pod name; one that has not joined is absent. `pending_tasks` no worker has taken
-    yet. `wanted_workers` is how many the framework would like to have for all that it knows of, running work included; 0 for nothing to
-    do."""
+    """The framework's own report. `workers` is keyed by pod name; one that has not joined is absent. `pending_tasks` no worker has taken.
+    `wanted_workers` is how many it would like to have for all that it knows of, running work included; 0 for nothing to do."""
 
     workers: Mapping[str, WorkerReport]
     pending_tasks: int

@@ -78,8 +78,7 @@ class Ray:
     calls_back = False
 
     def head(self, spec: ExecutionSpec) -> Program:
-        """Return the head's program, without CPUs and GPUs: tasks would compete for memory with the cluster's own state, whose loss
-        loses everything."""
+        """Return a program without CPUs and GPUs: tasks would compete for memory with the cluster's state, whose loss loses all."""
         inside = gcs_port_inside(spec.id)
         start = (
             "--head",
@@ -116,8 +115,7 @@ class Ray:
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
-        """Return RAY_ADDRESS, which `ray.init()` reads, the API server's address for `ray job submit`, and the host and port that
-        Domino's users know."""
+        """Return what `ray.init()` reads, the API server's address for `ray job submit`, and the names that Domino's users know."""
         return {
             "RAY_ADDRESS": f"ray://{head_address}:{CLIENT_PORT}",
             "RAY_API_SERVER_ADDRESS": f"http://{head_address}:{UI_PORT}",
@@ -246,8 +244,7 @@ def _busy(tasks: Iterable[Mapping[str, Any]], actors: Iterable[Mapping[str, Any]
 def _wanted(
     demands: Iterable[_Demand], in_use: Mapping[str, Any], joined: Iterable[str], *, cpus: int, gpus: int
 ) -> int:
-    """Return the workers for running and pending work, if packed without a gap. Requests that no worker can ever take do not count: more
-    workers would not help."""
+    """Return the workers for running and pending work, if packed without a gap, but for requests that no worker can ever take."""
     room = {"CPU": float(cpus), "GPU": float(gpus)}
     running = sum(max(_used(in_use, node, name) / amount for name, amount in room.items() if amount) for node in joined)
     pending = sum(demand.number * _share(demand.shape, room) for demand in demands)

@@ -67,8 +67,7 @@ def start(scratch: str, head: str, *command: str) -> None:
 
 
 def probe(*more: str) -> None:
-    """Exit with an error unless this node's raylet is up, and each of `more`: `gcs:PORT` (the head's own state) and `port:PORT` (it
-    listens)."""
+    """Exit with an error unless this node's raylet is up, and each of `more`: `gcs:PORT` (the head's state), `port:PORT` (it listens)."""
     address = os.environ["POD_IP"]
     agent = _agent(address)
     if agent is None:

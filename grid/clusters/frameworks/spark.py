@@ -187,8 +187,7 @@ def worker_cores(tier: TierSpec) -> int:
 
 
 def executor_mebibytes(tier: TierSpec) -> int:
-    """Return the heap of a worker's executor in MiB, so that it, its Python processes and the worker's own process stay within the
-    limit."""
+    """Return the heap of a worker's executor in MiB; it, its Python processes and the worker's own process stay within the limit."""
     rest = _mebibytes(tier) - _WORKER_HEAP - _WORKER_BESIDE
     return max(rest - max(_LEAST_BESIDE, int(rest * _SHARE_BESIDE)), _LEAST_EXECUTOR)
 

@@ -14,9 +14,8 @@ from .task import Task
 
 KEPT = ".kept"  # the ending of a saved .git
 _LONGEST_PATH = 4095  # bytes; no system call takes more
-_LARGEST_HOLES = (
-    16 * 2**30
-)  # bytes of a sparse file that are on no disk: to read them takes longer than there is time to save
+# Bytes of a sparse file that are on no disk: to read them takes longer than there is time to save.
+_LARGEST_HOLES = 16 * 2**30
 
 
 class WorkFile(NamedTuple):
@@ -83,8 +82,7 @@ def open_at(folder: int, name: str, *, is_folder: bool = False) -> int:
 
 
 def scan(tree: WorkTree, below: str, left_out: dict[str, str], *, without: str = "") -> dict[str, WorkFile]:
-    """Return files and links by the paths under which they are saved, but for the folder `without`; note what cannot be saved. Pipes,
-    sockets and devices have nothing to save."""
+    """Return files and links (no pipes or devices), but for the folder `without`, by their paths when saved; note what cannot be saved."""
     entries: dict[str, WorkFile] = {}
     waiting = [(below, below)]
     while waiting:
@@ -207,9 +205,8 @@ def store_files(
                     waiting += [[path] for path in files]
                 else:
                     left_out[batch[0]] = "it cannot be read"
-                    git(
-                        task, "hash-object", "-w", "--stdin", given=os.urandom(16)
-                    )  # raises where nothing can be stored
+                    # Raises where nothing can be stored.
+                    git(task, "hash-object", "-w", "--stdin", given=os.urandom(16))
                 continue
         stored |= {path: f"{mode} {id}" for (path, (_, mode)), id in zip(files.items(), ids, strict=True)}
     return stored

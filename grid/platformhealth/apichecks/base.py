@@ -13,8 +13,7 @@ CHECK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ApiCheck:
-    """`run` raises CheckFailed, or an error of `grid.core.errors`, when the API does not do it. Without the rights, such as "create pods,
-    patch deployments apps", it is not run."""
+    """`run` raises CheckFailed, or an error of `grid.core.errors`. Without the rights, as in "get pods, list jobs batch", it is not run."""
 
     key: str
     name: str

@@ -83,8 +83,7 @@ async def _watch(scratch: Scratch) -> None:
 
 
 async def _bookmarks(scratch: Scratch) -> None:
-    """A streaming list ends with a bookmark. Where there is none, one comes shortly before the watch's end if something has changed
-    during the watch."""
+    """A streaming list ends with a bookmark; elsewhere one comes shortly before a watch's end if something has changed during it."""
     version = await _version(scratch)
     with contextlib.suppress(Rejected):  # from Kubernetes before 1.32
         if await _has_bookmark(scratch, ""):

@@ -159,8 +159,7 @@ async def make_namespace(scratch: Scratch) -> None:
 
 
 async def remove(scratch: Scratch) -> None:
-    """Remove what a run has made; doing so twice changes nothing. Kubernetes goes on with it by itself. Raise Conflict for a namespace that
-    has the run's name and is somebody else's."""
+    """Remove what a run has made; doing so twice changes nothing. Raise Conflict for a namespace of its name that is somebody else's."""
     api, namespace = scratch.api, scratch.namespace
     with contextlib.suppress(NotFound):
         if scratch.is_shared:

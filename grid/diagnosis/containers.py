@@ -8,8 +8,8 @@ from grid.core.quantity import format_bytes
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, folded, plural
-from grid.diagnosis.beside import is_about, part_of, spec_of, subject, within
-from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.beside import PROGRAM, is_about, part_of, spec_of, subject, within
+from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
     NEVER_STARTED,
@@ -25,7 +25,8 @@ from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
 from grid.diagnosis.rules import RuleTable
-from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
+from grid.diagnosis.startup import true_since
+from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated, true_condition
 
 OUT_OF_MEMORY = "out_of_memory"
 _NOT_MADE = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", *NEVER_STARTED}
@@ -35,7 +36,7 @@ _NORMAL = frozenset({"", "ContainerCreating", "PodInitializing"})
 _HARMLESS = {"DNSConfigForming", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling"}
 _SHOW = _("Show an operator the messages below.")
 # Why a node cannot make the sandbox of a pod, in the words of containerd, cri-o and the network plugins.
-WHY_NO_SANDBOX = RuleTable(
+NODE_FAULTS = RuleTable(
     ("runtime-handler", r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
      _("it has no runtime for the RuntimeClass of this")),
     ("no-address",
@@ -43,9 +44,16 @@ WHY_NO_SANDBOX = RuleTable(
      _("it has no free address for another pod")),
     ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin",
      _("its network is not ready")),
-    ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down", _("its container runtime does not answer")),
+    ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image from {registry}")),
+    ("cgroups", r"/sys/fs/cgroup\S*: no space left on device", _("its kernel has no cgroups left (its disk is not full)")),
+    ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
 )  # fmt: skip
 _NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
+_SANDBOX_STEPS = {
+    "pause-image": _("Ask an operator to check the node's access to that registry."),
+    "cgroups": _("Ask an operator to drain and reboot the node; launched again, this may get another one."),
+}
+_NODE_IS_NEW, _PREPARED_BY_THEN = timedelta(minutes=5), timedelta(minutes=15)
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
@@ -165,9 +173,9 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     moved_on = latest(events, *_STEPS)
     if mount is not None and (moved_on is None or events.index(mount) > events.index(moved_on)):
         return explain_mount(mount.message)
-    warning = _last_warning(events)
+    warning, waited = _last_warning(events), since(true_since(pod, "PodScheduled"), now)
     if warning is not None and moved_on is None:
-        return _kept_by_node(warning)
+        return _kept_by_node(warning, waited)
     last = status.last_state.terminated
     before = last.finished_at if last is not None else None
     this_run = [event for event in events if before is None or event.last_seen is None or event.last_seen >= before]
@@ -180,6 +188,10 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
         return Diagnosis("pulling", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(own.message))
     if own is not None:
         return Diagnosis("preparing", _STEPS[own.reason], "wait", "", "", quoted(own.message))
+    if waited > _PREPARED_BY_THEN and not (moved_on or last or true_condition(pod, "PodReadyToStartContainers")):
+        sentence = _("The node has prepared nothing of this for {time}.", time=duration(waited))
+        step = _("Ask an operator to look at its kubelet and container runtime, or stop this and launch it again.")
+        return Diagnosis("preparing", sentence, "problem", "operator", step)
     sentence = _("The node is preparing the container: volumes, network, image.")
     if moved_on is not None:
         sentence = _("The node is preparing the container; the pod's volumes and network are ready.")
@@ -195,11 +207,15 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
     return next(reversed(causes or warnings), None)
 
 
-def _kept_by_node(warning: Event) -> Diagnosis:
-    code, step = "sandbox", _("Ask an operator to look at the node.")
-    if warning.reason == "FailedCreatePodSandBox":
-        why = WHY_NO_SANDBOX.meaning(warning.message)
+def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:
+    key, why, match = NODE_FAULTS.find(warning.message) or ("", "", None)
+    why = why.format(registry=next(iter(match.groups()), "") if match else "")
+    code, step = "sandbox", _SANDBOX_STEPS.get(key, _("Ask an operator to look at the node."))
+    if warning.reason == "FailedCreatePodSandBox" or key == "cgroups":
         sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
+    elif warning.reason == "NetworkNotReady" and timedelta(0) < waited < _NODE_IS_NEW:
+        sentence, step = _("The network of the node is still coming up."), _("Nothing to do: it starts by itself.")
+        return Diagnosis(code, sentence, "wait", "", step, quoted(warning.message))
     elif warning.reason == "NetworkNotReady":
         sentence = _("The network of the node is not ready.")
     elif driver := _NO_DEVICE_DRIVER.search(warning.message):
@@ -244,6 +260,7 @@ def _out_of_memory(
     """Explain a container that was ended for its memory; `message` is quoted as well, and `then` is the sentence with what followed."""
     spec, killed = spec_of(pod, status), _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code)
     evidence = quoted(ended.message, killed, message)
+    who: Who = "you"
     text = spec.resources.limits.get("memory") or pod.spec.resources.limits.get("memory")
     if not text and spec in (*pod.spec.containers, *pod.spec.init_containers):
         program = within(pod, status)
@@ -254,4 +271,9 @@ def _out_of_memory(
         limit = _(" of {size}", size=format_bytes(size)) if size else ""
         sentence = _("{program} used more memory than its limit{limit} and was ended.", program=program, limit=limit)
         step = _("Choose a tier with more memory, or work on less data at once.")
-    return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", step, evidence)
+        main = next((each for each in pod.status.container_statuses if each.name == PROGRAM), status)
+        if main is not status:
+            who, step = "admin", _("Ask your admin to raise the memory limit of container {name}.", name=status.name)
+            if main.state.terminated is not None and not main.state.terminated.exit_code:
+                sentence = _("{sentence} The program itself ended without an error.", sentence=sentence)
+    return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", who, step, evidence)

@@ -14,6 +14,7 @@ Who = Literal["", "you", "admin", "operator"]
 # How long a node keeps a pod off: for ever (it is too small), until something ends there, or until somebody decides otherwise.
 Lasting = Literal["always", "for_now", "decision"]
 
+SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp")  # the autoscaler's events; the last is GKE's
 ASK_ADMIN = _("Ask an admin of the cluster.")
 # What the cluster repairs, or an admin of it: the controller tries again until the time of the start-up is over.
 TRIED_AGAIN = _("It is tried again by itself; if that does not help, ask an admin of the cluster.")

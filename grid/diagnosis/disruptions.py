@@ -13,7 +13,7 @@ from grid.core.wording import folded
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
-from grid.kube.objects import Condition, Pod, Terminated, true_condition
+from grid.kube.objects import Condition, Event, Pod, Terminated, true_condition
 
 # By the condition's reason, as the end of "Kubernetes ended this because ...".
 CAUSES = {
@@ -26,7 +26,14 @@ _LAUNCH_AGAIN = _("Launch it again; ask an operator if it happens often.")
 _STEPS: dict[str, tuple[Who, str]] = {
     "PreemptionByScheduler": ("admin", _("Launch it again; ask your admin about its priority if it happens often.")),
     "DeletionByTaintManager": ("operator", _("Launch it again; ask an operator about the node's taints.")),
+    "SysctlForbidden": ("admin", _("Ask your admin to drop it, or an operator to allow it (allowedUnsafeSysctls).")),
 }
+# Karpenter's event "Evicted", for after "because".
+EVICTED = RuleTable(
+    ("spot", r"^Evicted pod: (?i:spot_?interrupt)", _("the cloud took its node, a spot machine, back")),
+    ("removed", r"^Evicted pod: (\w+)", _("Karpenter removed its node ({reason})")),
+)
+_SYSCTL = Expression(r'forbidden sysctl: "([^"]+)"')
 _CLOCKS_DIFFER = timedelta(seconds=5)
 # Of the kubelet's own evictions, by the pod's reason and both messages.
 KUBELET_CAUSES = RuleTable(
@@ -89,9 +96,12 @@ def end_requested_by(pod: Pod, ended: Terminated) -> str:
     return _("its pod was deleted") if _is_before(meta.deletion_timestamp - timedelta(seconds=grace), ended) else ""
 
 
-def explain_disrupted(pod: Pod, disruption: Condition, evidence: tuple[str, ...]) -> Diagnosis:
+def explain_disrupted(pod: Pod, disruption: Condition, evidence: tuple[str, ...], evicted: Event | None) -> Diagnosis:
     cause, says = disruption_cause(pod, disruption), folded(disruption.message) or disruption.reason
     who, step = _STEPS.get(disruption.reason, ("operator", _LAUNCH_AGAIN))
+    if evicted is not None and (rule := EVICTED.find(evicted.message)):
+        cause = rule[1].format(reason=next(iter(rule[2].groups()), ""))
+        who, step = "you", _("Launch it again, and let it save its state in between: this was no fault of the program.")
     sentence = _("Kubernetes ended this: {says}.") if says else _("Kubernetes ended this, and does not say why.")
     if cause:
         sentence = _("Kubernetes ended this because {cause}.")
@@ -119,7 +129,10 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     says = folded(message)
     unknown = _("Node {node} rejected this: {says}.") if says else _("Node {node} rejected this ({reason}).")
     sentence = REJECTIONS.get(reason, unknown).format(node=node, says=says, reason=reason)
-    return Diagnosis("refused_by_node", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
+    if known := _SYSCTL.search(message):
+        sentence = _("Node {node} forbids the sysctl {name} that this asks for.", node=node, name=known[1])
+    who, step = _STEPS.get(reason, ("operator", _LAUNCH_AGAIN))
+    return Diagnosis("refused_by_node", sentence, "problem", who, step, evidence)
 
 
 def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:

@@ -64,10 +64,11 @@ CANNOT_START = RuleTable(
     ("no-file", r'exec: "([^"]+)": (?:stat [^:]+: )?no such file or directory', _("its command {command} does not exist in the image")),
     ("not-executable", r'exec: "([^"]+)": (?:stat [^:]+: )?permission denied', _("its command {command} is not executable")),
     ("directory", r'exec: "([^"]+)": is a directory', _("its command {command} is a directory")),
-    ("format", r"exec(?: \"?([^\s\":]+)\"?)?: exec format error",
+    ("format", r"exec:?(?: \"?([^\s\":]+)\"?)?: exec format error",
      _("its command {command} is built for another architecture than the node's, or is a script without a #! line")),
     ("working-directory", r'chdir to cwd \("([^"]+)"\)', _("its working directory {command} cannot be entered")),
-    ("gpu-driver", r"nvidia-container-cli: [^:]*(?:error|failed)|nvml error|driver/library version mismatch",
+    ("cuda", r"unsatisfied condition: cuda ?>= ?([\d.]*\d)", _("its image needs CUDA {command}, and the node's GPU driver is older")),
+    ("gpu-driver", r"nvidia-container-cli: (?:[^:r][^:]*)?(?:error|failed)|nvml error|driver/library version mismatch",
      _("the node's GPU driver does not answer")),
     ("seccomp", r"seccomp profile|loading seccomp", _("the node has no such seccomp profile")),
     ("apparmor", r"(?i)apparmor", _("the node cannot enforce its AppArmor profile")),
@@ -83,8 +84,11 @@ _COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environ
 _UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
 _REMEDIES: Mapping[str, _Remedy] = {
     **dict.fromkeys(("gpu-driver", "seccomp", "apparmor"), _OF_NODE),
+    "cuda": ("gpu_driver", "admin", _("Ask your admin for an environment with an older CUDA, or an operator to update the driver: "
+                                      "nodes like this one refuse it, too.")),
+    "format": ("command", "admin", _("Ask your admin for an image for the node's architecture, or choose a tier with other nodes.")),
     "memory-limit": ("out_of_memory", "you", _("Choose a tier with more memory.")),
-}
+}  # fmt: skip
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 
 

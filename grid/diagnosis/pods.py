@@ -7,11 +7,13 @@ time give the same words.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from grid.core.quantity import format_bytes
+from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, exact_duration, folded, listed
 from grid.diagnosis.beside import part_of, programs
-from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
-from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.containers import NODE_FAULTS, OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
+from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since
 from grid.diagnosis.disruptions import (
     disruption_cause,
     disruption_of,
@@ -22,11 +24,21 @@ from grid.diagnosis.disruptions import (
 )
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
-from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
+from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated
 
 __all__ = ["Diagnosis", "explain_end", "explain_pod"]
 
-_STUCK = timedelta(minutes=1)
+_STUCK, _IS_NEW = timedelta(minutes=1), timedelta(minutes=5)
+_BYTES = RepeatedExpression(r"\d{7,}")
+# By a condition and its reason: how a pod runs otherwise than it was asked to, who can act, and how.
+_UNLIKE_ASKED: dict[tuple[str, str], tuple[str, Who, str]] = {
+    ("Ready", "ReadinessGatesNotReady"): (_("Running, but it gets no traffic: {says}."), "operator",
+        _("Ask an operator what sets the readiness gate, such as the controller of a load balancer.")),
+    ("PodResizePending", "Infeasible"): (_("Running with its old size, because the new one never fits its node: {says}."), "you",
+        _("Launch it again on a larger tier.")),
+    ("PodResizeInProgress", "Error"): (_("Running, but its size cannot be changed: {says}."), "you",
+        _("Let it use less memory, or launch it again with the new size.")),
+}  # fmt: skip
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
@@ -36,29 +48,33 @@ def explain_pod(
     *,
     now: datetime,
     scheduling: SchedulingContext | None = None,
+    node: Node | None = None,
     is_node_deleted: bool = False,
 ) -> Diagnosis:
     """Explain the pod's present state; `events` are those of this pod, oldest first. `scheduling` says why it has no node, where known,
-    and `is_node_deleted` that its node's object is gone, of which the pod itself tells nothing."""
+    `node` is its node's object, and `is_node_deleted` says that it is gone, of which the pod itself tells nothing."""
+    nodes = scheduling.nodes if scheduling is not None and node is None else ()
+    node = node or next((each for each in nodes if each.metadata.name == pod.spec.node_name), None)
     # A finalizer may keep a pod from being deleted for so long that this counts more than how its program ended.
     is_kept = bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
-    if not is_kept and (end := explain_end(pod)) is not None:
+    if not is_kept and (end := explain_end(pod, events)) is not None:
         return end
     if pod.metadata.deletion_timestamp is not None:
-        return _ending(pod, events, now)
+        return _ending(pod, events, node, now)
     if pod.status.phase == "Unknown":
         return _node_lost(pod, quoted(pod.status.message))
     if not pod.spec.node_name:
         return explain_placement(pod, events, scheduling, now=now)
     if is_node_deleted:
         return _node_deleted(pod)
-    return _silent_node(pod, events) or _containers(pod, events, now)
+    lost = _silent_node(pod, events, node, now)
+    return lost or _unlike_asked(pod, _containers(pod, events, now), now)
 
 
-def explain_end(pod: Pod) -> Diagnosis | None:
+def explain_end(pod: Pod, events: Sequence[Event] = ()) -> Diagnosis | None:
     """Explain how a pod ended, whatever keeps it as an object; None while it has not ended."""
     if pod.status.phase == "Failed":
-        return _failed(pod)
+        return _failed(pod, events)
     if pod.status.phase == "Succeeded":
         completed = Diagnosis("completed", _("The program ended by itself, without an error."), "ok", "")
         return _first_terminated(pod) or completed
@@ -115,7 +131,7 @@ def _telling(pod: Pod) -> list[ContainerStatus]:
     return [*first, *others]
 
 
-def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
+def _ending(pod: Pod, events: Sequence[Event], node: Node | None, now: datetime) -> Diagnosis:
     overdue = since(pod.metadata.deletion_timestamp, now)  # the timestamp lies at the end of the grace period
     disruption = disruption_of(pod)
     evidence = quoted(disruption.message) if disruption else ()
@@ -124,7 +140,7 @@ def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
     if pod.metadata.finalizers and is_confirmed:
         return _finalized(pod, overdue, evidence)
     was_left = disruption is not None and disruption.reason == "DeletionByTaintManager" and overdue > _STUCK
-    lost = _silent_node(pod, events) or (_node_lost(pod, evidence) if was_left else None)
+    lost = _silent_node(pod, events, node, now) or (_node_lost(pod, evidence) if was_left else None)
     if lost is not None:
         return lost
     if overdue <= _STUCK:
@@ -132,7 +148,7 @@ def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         because = _(" because {cause}", cause=cause) if cause else ""
         sentence = _("Ending{because}: the program is given time to close its files.", because=because)
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
-    return _stuck_ending(pod, overdue, evidence)
+    return _stuck_ending(pod, overdue, evidence, latest(events, "FailedKillPod"))
 
 
 def _has_stopped(pod: Pod) -> bool:
@@ -146,25 +162,18 @@ def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagn
     if overdue <= _STUCK:
         sentence = ngettext(
             "Ended; waiting for the finalizer {names} to be removed.",
-            "Ended; waiting for the finalizers {names} to be removed.",
-            number,
-            names=names,
-        )
+            "Ended; waiting for the finalizers {names} to be removed.", number, names=names)  # fmt: skip
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
     sentence = ngettext(
         "The finalizer {names} has kept this from being deleted for {overdue}.",
-        "The finalizers {names} have kept this from being deleted for {overdue}.",
-        number,
-        names=names,
-        overdue=duration(overdue),
-    )
+        "The finalizers {names} have kept this from being deleted for {overdue}.", number, names=names,
+        overdue=duration(overdue))  # fmt: skip
     step = ngettext(
-        "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number
-    )
+        "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number)  # fmt: skip
     return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
 
 
-def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagnosis:
+def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...], failure: Event | None) -> Diagnosis:
     """Explain a pod that is still there a while after the end of its grace period, and not for a finalizer alone."""
     node, ago = pod.spec.node_name, duration(overdue)
     if not node:
@@ -175,6 +184,9 @@ def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Di
             "Its containers have ended, but node {node} has not cleaned up after them for {ago}.", node=node, ago=ago
         )
         step = _("Ask an operator to look at the node: it may wait for a volume.")
+    elif failure is not None:
+        sentence = _("This should have ended {ago} ago, but node {node} cannot end its containers.", ago=ago, node=node)
+        step, evidence = _("Ask an operator to drain and reboot the node."), quoted(*evidence, failure.message)
     else:
         sentence = _("This should have ended {ago} ago, but node {node} does not confirm that.", ago=ago, node=node)
         if names := pod.metadata.finalizers:
@@ -183,7 +195,7 @@ def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Di
     return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
 
 
-def _failed(pod: Pod) -> Diagnosis:
+def _failed(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     reason, disruption = pod.status.reason, disruption_of(pod)
     evidence = quoted(reason, pod.status.message, disruption.message if disruption else "")
     if reason == "Evicted":
@@ -193,7 +205,7 @@ def _failed(pod: Pod) -> Diagnosis:
     if reason == "NodeLost":
         return _node_lost(pod, evidence)
     if disruption is not None:
-        return explain_disrupted(pod, disruption, evidence)
+        return explain_disrupted(pod, disruption, evidence, latest(events, "Evicted"))
     if is_rejected(pod):
         return explain_rejected(pod, evidence)
     if reason == "DeadlineExceeded":
@@ -245,9 +257,19 @@ def _in_order_of_cause(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
     return part == "sidecar", ended.exit_code == 0, ended.reason != "OOMKilled", part == "setup", finished
 
 
-def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
-    """Explain a pod whose node stopped reporting: Kubernetes marks the pod not ready, while its last known state still looks fine."""
+def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: datetime) -> Diagnosis | None:
+    """Explain a pod whose node stopped reporting, or reports that it is not ready, as a new one does for some minutes. Without the node:
+    its controller marks the pod not ready and gives no reason, while its last known state still looks fine."""
     ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
+    of_node = next((each for each in node.status.conditions if each.type == "Ready"), None) if node else None
+    if node and of_node:
+        is_new = since(node.metadata.creation_timestamp, now) < _IS_NEW
+        if of_node.status != "False" or is_new:
+            return _node_lost(pod, quoted(of_node.message)) if of_node.status == "Unknown" else None
+        why, says = NODE_FAULTS.meaning(of_node.message), folded(of_node.message) or of_node.reason
+        says = f"{why} ({says})" if why else says
+        sentence = _("Node {node} is not ready: {says}.", node=node.metadata.name, says=says)
+        return _unready(sentence, of_node.message)
     if ready is None or ready.status == "True":
         return None
     if ready.status == "Unknown":
@@ -256,9 +278,27 @@ def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
     if not statuses or not all(status.ready for status in statuses):
         return None
     event = latest(events, "NodeNotReady", "TaintManagerEviction")
-    if event is None or event.message.startswith("Cancelling"):
+    if ready.reason or (event is not None and event.message.startswith("Cancelling")):
         return None
-    return _node_lost(pod, quoted(ready.message, event.message))
+    sentence = _("Node {node} is not ready or no longer answers.", node=pod.spec.node_name)
+    return _unready(sentence, ready.message, event.message if event is not None else "")
+
+
+def _unready(sentence: str, *messages: str) -> Diagnosis:
+    sentence = _("{sentence} What runs there may go on.", sentence=sentence)
+    step = _("Ask an operator to restart the node's container runtime, or to drain the node.")
+    return Diagnosis("node_unready", sentence, "problem", "operator", step, quoted(*messages))
+
+
+def _unlike_asked(pod: Pod, why: Diagnosis, now: datetime) -> Diagnosis:
+    """Return why a pod that runs gets no traffic or not the size that was asked for, `why` when it has both."""
+    for condition in pod.status.conditions if why.code == "running" else ():
+        if (condition.type, condition.reason) in _UNLIKE_ASKED:
+            words, who, step = _UNLIKE_ASKED[condition.type, condition.reason]
+            sentence = words.format(says=_BYTES.sub(lambda size: format_bytes(int(size[0])), folded(condition.message)))
+            severity: Severity = "wait" if since(condition.last_transition_time, now) < _IS_NEW else "problem"
+            return Diagnosis("not_as_asked", sentence, severity, who, step, quoted(condition.message))
+    return why
 
 
 def _node_lost(pod: Pod, evidence: tuple[str, ...], *, is_gone: bool = False) -> Diagnosis:

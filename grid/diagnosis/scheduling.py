@@ -16,7 +16,7 @@ from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, duration, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
-from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.mounts import claims_in_words
@@ -60,7 +60,7 @@ def _counted(text: str) -> dict[str, int]:
 
 def promised_size(events: Sequence[Event]) -> int:
     """Return the size to which the autoscaler last scaled up a pool for this pod, in nodes; 0 when it did not."""
-    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    scaling = latest(events, *SCALING)
     message = scaling.message if scaling is not None and scaling.reason == "TriggeredScaleUp" else ""
     return max((int(size) for _, _, size, _ in _SCALE_UP.findall(message)), default=0)
 
@@ -71,7 +71,7 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     if held is not None:
         return held
     message = scheduler_message(pod, events)
-    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    scaling = latest(events, *SCALING)
     evidence = quoted(message, scaling.message if scaling else "")
     if scaling is not None and scaling.reason == "TriggeredScaleUp":
         return explain_scale_up(scaling, evidence, now, pool=pod.spec.node_selector.get(NODE_POOL, ""))
@@ -87,7 +87,8 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     if (nominated := explain_nominated(word, evidence, now)) is not None:
         return nominated
     if scaling is not None:
-        return _not_scaling_up(counted_reasons(scaling.message), reasons, message, demands, evidence)
+        groups = counted_reasons(scaling.message) if scaling.reason != "FailedScaleUp" else {_BACKOFF: 1}
+        return _not_scaling_up(groups, reasons, message, demands, evidence)
     if message:
         return with_refusal(_without_autoscaler(reasons, message, demands, evidence, settled=settled), word)
     return with_refusal(explain_silence(pod, now=now), word)
@@ -147,7 +148,7 @@ def _not_scaling_up(
             "The cloud could not deliver a new node{of_pool}; it is tried again after a while.", of_pool=_of(pool)
         )
         step = _("Choose a tier on another node pool, or wait.")
-        return Diagnosis("no_stock", sentence, "wait", "operator", step, evidence)
+        return Diagnosis("no_stock", sentence, "wait", "you", step, evidence)
     at_maximum = any(map(_is_full, groups))
     if at_maximum and not nodes:
         return _by_groups_alone(groups, evidence)
@@ -173,13 +174,10 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     full = sum(count for reason, count in groups.items() if _is_full(reason))
     failed = sum(count for reason, count in groups.items() if _BACKOFF in reason)
     are_full = ngettext(
-        "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full
-    )
+        "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full)  # fmt: skip
     have_failed = ngettext(
         "the cloud could not deliver a node of {count:,} node group, and is asked again after a while",
-        "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while",
-        failed,
-    )
+        "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while", failed)  # fmt: skip
     parts = [words for number, words in ((full, are_full), (failed, have_failed)) if number]
     untried = len(parts)
     small, others = _resources_short(groups), []
@@ -192,7 +190,7 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     parts += [*([_("a new node of another would {others}", others=_(" and ").join(others))] if others else []), *rest]
     sentence = _("The autoscaler starts no node for this: {parts}.", parts="; ".join(parts))
     if len(parts) == untried and failed:
-        return Diagnosis("no_stock", sentence, "wait", "operator", _("Choose another tier, or wait."), evidence)
+        return Diagnosis("no_stock", sentence, "wait", "you", _("Choose another tier, or wait."), evidence)
     if len(parts) == untried:
         step = _("Wait, choose another tier, or ask your admin for a larger pool.")
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
@@ -232,10 +230,7 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
             "is cordoned, tainted or not ready, and {foreign:,} of other pools.",
             "No open node{of_pool}: of the whole cluster, {count:,} nodes "
             "are cordoned, tainted or not ready, and {foreign:,} of other pools.",
-            cordoned + tainted,
-            of_pool=_of(pool),
-            foreign=foreign,
-        )
+            cordoned + tainted, of_pool=_of(pool), foreign=foreign)  # fmt: skip
         step = _("Choose another tier, or ask an operator about the pool's nodes.")
         return Diagnosis("no_such_node", sentence, "problem", "operator", step, evidence)
     if cordoned:
@@ -295,10 +290,7 @@ def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, eviden
             "Of the whole cluster, {count:,} node is cordoned, tainted or not ready.",
             "No node{of_pool} that is open to this is large enough: {short}. "
             "Of the whole cluster, {count:,} nodes are cordoned, tainted or not ready.",
-            closed,
-            of_pool=_of(pool),
-            short=listed(short),
-        )
+            closed, of_pool=_of(pool), short=listed(short))  # fmt: skip
         step = _("Choose a smaller tier, or ask an operator about the nodes that are closed.")
         return Diagnosis("small_nodes", sentence, "problem", "operator", step, evidence)
     sentence = _("No node{of_pool} is large enough for this tier, not even an empty one: {short}.")

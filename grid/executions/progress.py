@@ -58,7 +58,7 @@ def next_change(
         return Transition(State.ERROR, "pod_gone", level="Warning", values={"kind": row.kind})
     if row.state == State.DEPLOYING and pod.spec.node_name:
         return Transition(State.PREPARING, "scheduled", values={"node": pod.spec.node_name, "kind": row.kind})
-    why = explain_end(pod) or explain_pod(pod, seen.events, now=now, scheduling=seen.scheduling)
+    why = explain_end(pod, seen.events) or explain_pod(pod, seen.events, now=now, scheduling=seen.scheduling)
     if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from grid.core.labels import APP_COMPONENT, HEAD, WORKER
 from grid.core.translation import gettext as _
-from grid.diagnosis.diagnosis import Diagnosis, latest
+from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
 from grid.diagnosis.karpenter import is_of_karpenter, karpenters_word
 from grid.diagnosis.placement import NodeKinds, Outlook, SchedulingContext, outlook_of
@@ -59,7 +59,8 @@ class PodExplainer:
         """Explain the pod; `names_others` when the reader may know whose executions hold the nodes."""
         events = self._caches.events.about_pod(pod)
         if not is_unplaced(pod) or not self._knows_nodes():
-            return explain_pod(pod, events, now=now, is_node_deleted=self._is_node_deleted(pod, now))
+            node, is_deleted = self._caches.nodes.get(pod.spec.node_name), self._is_node_deleted(pod, now)
+            return explain_pod(pod, events, now=now, node=node, is_node_deleted=is_deleted)
 
         return self._remembered(
             self._known,
@@ -125,8 +126,8 @@ class PodExplainer:
     def _shape(self, pod: Pod, events: Sequence[Event], names_others: bool, now: datetime) -> Hashable:
         spec, scheduled = pod.spec, next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         refused = latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling")
-        scaled = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
-        newest = [event for event in (refused, scaled, karpenters_word(events)) if event is not None]
+        scaled, failed = latest(events, *SCALING), latest(events, "FailedScaleUp")
+        newest = [event for event in (refused, scaled, failed, karpenters_word(events)) if event is not None]
         decisive = tuple((event.reason, event.message, _round(event)) for event in newest)
         related = spec.affinity is not None or spec.topology_spread_constraints or self._caches.room.keeping_apart()
         return (

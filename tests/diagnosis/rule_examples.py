@@ -84,12 +84,14 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "device-claim": ("cannot allocate all claims", "node(s) had untolerated taint"),
         "node-feature": ("node declared features check failed - unsatisfied requirements: X", "node(s) were unschedulable"),
     },
-    "containers.WHY_NO_SANDBOX": {
+    "containers.NODE_FAULTS": {
         "runtime-handler": ('failed to get sandbox runtime: no runtime for "kata" is configured', "failed to get sandbox image"),
         "no-address": (
             'plugin type="aws-cni" failed (add): add cmd: failed to assign an IP address to container',
             'plugin type="calico" failed (add): connection is unauthorized',
         ),
+        "pause-image": ('failed to get sandbox image "registry.k8s.io/pause:3": i/o timeout', 'failed to pull image "lab:4": i/o timeout'),
+        "cgroups": ("mkdir /sys/fs/cgroup/kubepods.slice: no space left on device", "mkdir /var/lib/kubelet: no space left on device"),
         "network": ("cni plugin not initialized", "cni plugin answered late"),
         "runtime-down": (
             'dial unix /run/containerd/containerd.sock: connect: connection refused',
@@ -97,6 +99,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "exits.CANNOT_START": {
+        "cuda": (
+            _CREATE + "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver",
+            _CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
+        ),
         "gpu-driver": (
             _CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
             _CREATE + "nvidia runtime hook exited",
@@ -218,6 +224,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "AppArmor": ("AppArmor", "UnexpectedAdmissionError"),
         "SysctlForbidden": ("SysctlForbidden", "UnexpectedAdmissionError"),
     },
+    "disruptions.EVICTED": {
+        "spot": ("Evicted pod: SpotInterrupted", "Evicted pod: Underutilized"),
+        "removed": ("Evicted pod: Underutilized", "The node was low on resource: memory."),
+    },
     "disruptions.KUBELET_CAUSES": {
         "shutdown": ("Terminated Pod was terminated in response to imminent node shutdown.", "Failed Pod was terminated by its owner."),
         "critical-pod": (
@@ -243,6 +253,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
             "the NVIDIA driver on your system is 550",
         ),
+        "grid.format": ("exec /usr/local/bin/python: exec format error", "the exec format error of yesterday is repaired"),
         "grid.gpu-fault": (
             "RuntimeError: CUDA error: uncorrectable ECC error encountered",
             "0 correctable ECC errors on GPU 0",

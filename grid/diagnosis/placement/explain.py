@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from grid.diagnosis.complaints import explain_complaints, not_computed
-from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest, quoted, since
 from grid.diagnosis.held import (
     explain_chosen,
     explain_held,
@@ -41,7 +41,7 @@ def explain_placement(
     if (held := explain_held(pod, events, now=now)) is not None:
         return held
     message = scheduler_message(pod, events)
-    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    scaling = latest(events, *SCALING)
     evidence = quoted(message, scaling.message if scaling else "")
     about_claims = explain_claims(pod, scheduling, message, now=now)
     if about_claims is None and (chosen := explain_chosen(pod, message, now=now)) is not None:
@@ -65,8 +65,8 @@ def explain_placement(
     if unknown and any(not situation.obstacles for situation in situations):
         return replace(explain_complaints(unknown, settled=scene.settled), evidence=evidence, table=rows)
     diagnosis = _explain(scene, now)
-    if diagnosis.code == "no_stock" and growth.group is not None:
-        evidence = quoted(*evidence, growth.group.error)
+    if diagnosis.code == "no_stock":
+        evidence = quoted(*evidence, growth.error)
     return with_refusal(replace(diagnosis, evidence=evidence, table=rows), word)
 
 
@@ -119,7 +119,7 @@ def outlook_of(pod: Pod, events: Sequence[Event], scheduling: SchedulingContext,
     situations = placement.situations()
     pool_nodes = placement.in_pool(situations)
     growth = growth_of(placement, pool_nodes, events)
-    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    scaling = latest(events, *SCALING)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return Outlook(needs_node=True)
     word = karpenters_word(events)

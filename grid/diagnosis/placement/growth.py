@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grid.core.translation import gettext as _, ngettext
-from grid.diagnosis.diagnosis import latest
+from grid.diagnosis.diagnosis import SCALING, latest
 from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.resources import ResourceAmounts
@@ -22,13 +22,14 @@ _NOT_TOLD = frozenset({"volume", "affinity", "label"})
 class Growth:
     """`group` is None when the autoscaler is not known to have one for the pool. `fits` says whether a new node would take the pod, None
     when that is not known; `is_small` that one would not because of its size. `refused` is the autoscaler's last word on the pod, "" when
-    it did not refuse."""
+    it did not refuse, and `error` is the cloud's when it delivered no node."""
 
     group: NodeGroup | None = None
     present: int = 0
     fits: bool | None = None
     refused: str = ""
     is_small: bool = False
+    error: str = ""
 
     @property
     def is_missing(self) -> bool:
@@ -46,7 +47,8 @@ class Growth:
     @property
     def may_help(self) -> bool:
         """Another node is allowed, and nothing known keeps the pod off it."""
-        return self.group is not None and not self.at_maximum and self.fits is not False and not self.is_too_small
+        is_unfit = self.at_maximum or self.fits is False or self.is_too_small
+        return bool(self.group or self.error) and not is_unfit
 
     @property
     def is_too_small(self) -> bool:
@@ -62,7 +64,7 @@ class Growth:
         """The cloud failed to deliver a node of the group: by its status, for the autoscaler's message counts groups of any pool."""
         if self.group is not None and self.group.is_backed_off is not None:
             return self.group.is_backed_off
-        return _BACKOFF in self.refused
+        return bool(self.error) or _BACKOFF in self.refused
 
     @property
     def words(self) -> str:
@@ -82,9 +84,11 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     """Return what is known of the pool's growth. New nodes are like one that the pool has and that would take the pod, or else like the
     template: a pool may have nodes of several sizes."""
     scheduling, pool = placement.scheduling, placement.pool
-    refusal = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    refusal = latest(events, *SCALING)
     refused = refusal.message if refusal is not None and refusal.reason == "NotTriggerScaleUp" else ""
     group = (scheduling.groups or {}).get(pool) if pool else None
+    attempt = latest(events, "TriggeredScaleUp", "FailedScaleUp")
+    failed = attempt.message if attempt is not None and attempt.reason == "FailedScaleUp" else ""
     template = scheduling.templates.get(pool) if pool else None
     fits: bool | None = None
     is_small = False
@@ -96,7 +100,7 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     # A DaemonSet whose pods have a port that the pod needs on each present node has it on a new one, too.
     if template is not None and nodes and all(map(placement.own_take_its_port, nodes)):
         fits = False
-    return Growth(group, count(pool_nodes), fits, refused, is_small)
+    return Growth(group, count(pool_nodes), fits, refused, is_small, failed or (group.error if group else ""))
 
 
 def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -> tuple[bool | None, bool]:

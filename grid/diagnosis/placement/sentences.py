@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
-from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.diagnosis import Diagnosis, Severity, Who
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
@@ -13,9 +13,17 @@ from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.placement.surroundings import absent_words
 from grid.diagnosis.places import is_for_other_work
 from grid.diagnosis.resources import PODS, amount_words, compared
+from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.selectors import in_words
 
 _ZONE = "topology.kubernetes.io/zone"
+# Why the cloud delivered no node, by the errors of AWS, Azure and Google; {what} is the first group that is there.
+CLOUD_REFUSALS = RuleTable(
+    ("quota-limit", r"(vCPU limit of \d+|Quota '\w+')", _("the cloud account's quota is used up ({what})")),
+    ("quota", r"(?i)quota|LimitExceeded", _("the cloud account's quota is used up")),
+    ("zone", r"zones ([\w, -]+) assoc.*out of resources|you requested \(([\w-]+)\)", _("the cloud has no such machine in {what} now")),
+    ("stock", r"(?i)out of resources|stockout|exhausted|Insufficient\w*Capacity|SkuNot", _("the cloud has no such machine now")),
+)  # fmt: skip
 _BY_ITSELF = _("Nothing to do: it starts by itself.")
 
 
@@ -68,10 +76,7 @@ class Scene:
             return Diagnosis("scheduling", sentence, "wait", "", _BY_ITSELF, is_normal=True)
         sentence = ngettext(
             "{nodes} has room for this, but the scheduler has not placed it there.",
-            "{nodes} have room for this, but the scheduler has not placed it there.",
-            number,
-            nodes=nodes,
-        )
+            "{nodes} have room for this, but the scheduler has not placed it there.", number, nodes=nodes)  # fmt: skip
         step = _("If this lasts, show an operator the messages below.")
         return Diagnosis("unschedulable", sentence, "wait", "operator", step, link=self.link)
 
@@ -82,9 +87,7 @@ class Scene:
             code, sentence = "scale_up" if growth.is_starting else "busy", f"{sentence}; {growth.words}."
             return Diagnosis(code, sentence, "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         if growth.is_out_of_stock and growth.may_help:
-            sentence += _("; the cloud could not deliver another node and is asked again after a while.")
-            step = _("Choose a tier on another node pool, or wait.")
-            return Diagnosis("no_stock", sentence, "wait", "operator", step, link=self.link, is_normal=False)
+            return self._no_stock(sentence, _("another node"))
         if growth.group is not None and growth.at_maximum:
             sentence += _("; the pool has as many nodes as it may have ({maximum:,}).", maximum=growth.group.maximum)
             step = _("Wait until something ends, choose another tier, or ask your admin for a larger pool.")
@@ -117,15 +120,8 @@ class Scene:
         named = listed(names(nodes, 2)) if count(nodes) <= 2 else plural(count(nodes), "node", "nodes")
         sentence = ngettext(
             "Node {nodes} has {devices}, but {numbers} ({resource}); this needs {needs}{others}",
-            "{nodes} have devices that do not work ({resource}); this needs {needs}{others}",
-            count(nodes),
-            nodes=named,
-            devices=devices,
-            numbers=numbers,
-            resource=resource,
-            needs=needs,
-            others=self._rest(nodes, usable),
-        )
+            "{nodes} have devices that do not work ({resource}); this needs {needs}{others}", count(nodes), nodes=named,
+            devices=devices, numbers=numbers, resource=resource, needs=needs, others=self._rest(nodes, usable))  # fmt: skip
         step = _("Ask an operator to look at the device plugin and the driver on {nodes}.", nodes=named)
         return self._without_nodes("broken_devices", sentence, step=step)
 
@@ -150,13 +146,9 @@ class Scene:
     def _are(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation], *kinds: str) -> str:
         """Return in which states these nodes are, by their obstacles of these kinds, and what is the matter with the others."""
         return ngettext(
-            "{nodes} is {states}{others}",
-            "{nodes} are {states}{others}",
-            count(nodes),
-            nodes=self._these(nodes, usable),
+            "{nodes} is {states}{others}", "{nodes} are {states}{others}", count(nodes), nodes=self._these(nodes, usable),
             states=_(" or ").join(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, *kinds))),
-            others=self._rest(nodes, usable),
-        )
+            others=self._rest(nodes, usable))  # fmt: skip
 
     def never(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that each of these open nodes keeps off for ever."""
@@ -203,9 +195,7 @@ class Scene:
             sentence = f"{sentence}; {growth.words}."
             return Diagnosis("scale_up", sentence, "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         if growth.is_out_of_stock and growth.may_help:
-            sentence += _("; the cloud could not deliver a new node and is asked again after a while.")
-            wait = _("Choose a tier on another node pool, or wait.")
-            return Diagnosis("no_stock", sentence, "wait", "operator", wait, link=self.link, is_normal=False)
+            return self._no_stock(sentence, _("a new node"))
         if growth.may_help and not growth.refused:
             late = _("If none comes, ask an operator to look at the node autoscaler.")
             return Diagnosis(code, f"{sentence}; {growth.words}.", "wait", "operator", step or late, link=self.link)
@@ -222,30 +212,31 @@ class Scene:
         link = self.link if who == "operator" else "tiers"
         return Diagnosis(code, f"{sentence}.", "problem", who, step, link=link, is_normal=False)
 
+    def _no_stock(self, sentence: str, node: str) -> Diagnosis:
+        otherwise = _("the cloud could not deliver {what} and is asked again after a while")
+        key, clause, match = CLOUD_REFUSALS.find(self.growth.error) or ("", otherwise, None)
+        sentence = f"{sentence}; {clause.format(what=next(filter(None, match.groups()), '') if match else node)}."
+        then: tuple[Severity, Who, str] = "wait", "you", _("Choose a tier on another node pool, or wait.")
+        if "quota" in key:
+            step = _("Ask an operator to have it raised or end other nodes; waiting alone does not help.")
+            then = "problem", "operator", step
+        return Diagnosis("no_stock", sentence, *then, link=self.link, is_normal=False)
+
     def _busy_words(self, waiting: Sequence[NodeSituation]) -> str:
         full = [situation for situation in waiting if "full" in situation.kinds]
         free, number, nodes = most(full, "full"), count(waiting), self._may_use(waiting)
         are_only_full = all(situation.kinds == {"full"} for situation in waiting)
         if are_only_full and set(free) == {PODS}:
             return ngettext(
-                "{nodes} runs as many pods as it may", "{nodes} run as many pods as they may", number, nodes=nodes
-            )
+                "{nodes} runs as many pods as it may", "{nodes} run as many pods as they may", number, nodes=nodes)  # fmt: skip
         if are_only_full:
             needs = self._lacking(full, free)
             return ngettext(
-                "{nodes} is full: this needs {needs}",
-                "{nodes} are full: this needs {needs}",
-                number,
-                nodes=nodes,
-                needs=needs,
-            )
+                "{nodes} is full: this needs {needs}", "{nodes} are full: this needs {needs}", number, nodes=nodes,
+                needs=needs)  # fmt: skip
         return ngettext(
-            "{nodes} has no place for it: {reasons}",
-            "{nodes} have no place for it: {reasons}",
-            number,
-            nodes=nodes,
-            reasons=conflicts(self.placement, waiting, self.situations),
-        )
+            "{nodes} has no place for it: {reasons}", "{nodes} have no place for it: {reasons}", number, nodes=nodes,
+            reasons=conflicts(self.placement, waiting, self.situations))  # fmt: skip
 
     def _lacking(self, full: Sequence[NodeSituation], free: dict[str, int]) -> str:
         """Return what is needed and what is free; numbers only where all nodes lack the same."""
@@ -263,11 +254,8 @@ class Scene:
         if count(nodes) == 2:
             return _("Both nodes{of_pool} that may take this", of_pool=self.of_pool)
         return ngettext(
-            "The only node{of_pool} that may take this",
-            "The {count:,} nodes{of_pool} that may take this",
-            count(nodes),
-            of_pool=self.of_pool,
-        )
+            "The only node{of_pool} that may take this", "The {count:,} nodes{of_pool} that may take this", count(nodes),
+            of_pool=self.of_pool)  # fmt: skip
 
     def _too_small(self, nodes: Sequence[NodeSituation], *, is_certain: bool) -> str:
         has, needs = compared(most(nodes, "too_small"), self.placement.needs)

@@ -44,15 +44,12 @@ NODE_FAULTS = RuleTable(
      _("it has no free address for another pod")),
     ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin",
      _("its network is not ready")),
-    ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image from {registry}")),
+    ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image, having no access to {registry}")),
     ("cgroups", r"/sys/fs/cgroup\S*: no space left on device", _("its kernel has no cgroups left (its disk is not full)")),
     ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
 )  # fmt: skip
 _NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
-_SANDBOX_STEPS = {
-    "pause-image": _("Ask an operator to check the node's access to that registry."),
-    "cgroups": _("Ask an operator to drain and reboot the node; launched again, this may get another one."),
-}
+_CGROUPS_STEP = _("Ask an operator to drain and reboot the node; launched again, this may get another one.")
 _NODE_IS_NEW, _PREPARED_BY_THEN = timedelta(minutes=5), timedelta(minutes=15)
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
@@ -210,7 +207,7 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
 def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:
     key, why, match = NODE_FAULTS.find(warning.message) or ("", "", None)
     why = why.format(registry=next(iter(match.groups()), "") if match else "")
-    code, step = "sandbox", _SANDBOX_STEPS.get(key, _("Ask an operator to look at the node."))
+    code, step = "sandbox", _CGROUPS_STEP if key == "cgroups" else _("Ask an operator to look at the node.")
     if warning.reason == "FailedCreatePodSandBox" or key == "cgroups":
         sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
     elif warning.reason == "NetworkNotReady" and timedelta(0) < waited < _NODE_IS_NEW:

@@ -67,7 +67,7 @@ CANNOT_START = RuleTable(
     ("format", r"exec:?(?: \"?([^\s\":]+)\"?)?: exec format error",
      _("its command {command} is built for another architecture than the node's, or is a script without a #! line")),
     ("working-directory", r'chdir to cwd \("([^"]+)"\)', _("its working directory {command} cannot be entered")),
-    ("cuda", r"unsatisfied condition: cuda ?>= ?([\d.]*\d)", _("its image needs CUDA {command}, and the node's GPU driver is older")),
+    ("cuda", r"condition: cuda ?>= ?([\d.]*\d)", _("its image needs CUDA {command} or later, and the node's GPU driver is older")),
     ("gpu-driver", r"nvidia-container-cli: (?:[^:r][^:]*)?(?:error|failed)|nvml error|driver/library version mismatch",
      _("the node's GPU driver does not answer")),
     ("seccomp", r"seccomp profile|loading seccomp", _("the node has no such seccomp profile")),

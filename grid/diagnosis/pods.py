@@ -24,7 +24,7 @@ from grid.diagnosis.disruptions import (
 )
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
-from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated
+from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated, true_condition
 
 __all__ = ["Diagnosis", "explain_end", "explain_pod"]
 
@@ -67,8 +67,7 @@ def explain_pod(
         return explain_placement(pod, events, scheduling, now=now)
     if is_node_deleted:
         return _node_deleted(pod)
-    lost = _silent_node(pod, events, node, now)
-    return lost or _unlike_asked(pod, _containers(pod, events, now), now)
+    return _silent_node(pod, events, node, now) or _unlike_asked(pod, _containers(pod, events, now), now)
 
 
 def explain_end(pod: Pod, events: Sequence[Event] = ()) -> Diagnosis | None:
@@ -166,8 +165,8 @@ def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagn
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
     sentence = ngettext(
         "The finalizer {names} has kept this from being deleted for {overdue}.",
-        "The finalizers {names} have kept this from being deleted for {overdue}.", number, names=names,
-        overdue=duration(overdue))  # fmt: skip
+        "The finalizers {names} have kept this from being deleted for {overdue}.",
+        number, names=names, overdue=duration(overdue))  # fmt: skip
     step = ngettext(
         "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number)  # fmt: skip
     return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
@@ -263,12 +262,10 @@ def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: date
     ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
     of_node = next((each for each in node.status.conditions if each.type == "Ready"), None) if node else None
     if node and of_node:
-        is_new = since(node.metadata.creation_timestamp, now) < _IS_NEW
-        if of_node.status != "False" or is_new:
+        if of_node.status != "False" or since(node.metadata.creation_timestamp, now) < _IS_NEW:
             return _node_lost(pod, quoted(of_node.message)) if of_node.status == "Unknown" else None
-        why, says = NODE_FAULTS.meaning(of_node.message), folded(of_node.message) or of_node.reason
-        says = f"{why} ({says})" if why else says
-        sentence = _("Node {node} is not ready: {says}.", node=node.metadata.name, says=says)
+        why, says = NODE_FAULTS.meaning(of_node.message) or of_node.reason, folded(of_node.message)
+        sentence = _("Node {node} is not ready: {why} ({says}).", node=node.metadata.name, why=why, says=says)
         return _unready(sentence, of_node.message)
     if ready is None or ready.status == "True":
         return None
@@ -278,7 +275,8 @@ def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: date
     if not statuses or not all(status.ready for status in statuses):
         return None
     event = latest(events, "NodeNotReady", "TaintManagerEviction")
-    if ready.reason or (event is not None and event.message.startswith("Cancelling")):
+    is_marked = not ready.reason and true_condition(pod, "ContainersReady") is not None
+    if event.message.startswith("Cancelling") if event is not None else not is_marked:
         return None
     sentence = _("Node {node} is not ready or no longer answers.", node=pod.spec.node_name)
     return _unready(sentence, ready.message, event.message if event is not None else "")
@@ -287,14 +285,14 @@ def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: date
 def _unready(sentence: str, *messages: str) -> Diagnosis:
     sentence = _("{sentence} What runs there may go on.", sentence=sentence)
     step = _("Ask an operator to restart the node's container runtime, or to drain the node.")
-    return Diagnosis("node_unready", sentence, "problem", "operator", step, quoted(*messages))
+    return Diagnosis("node_lost", sentence, "problem", "operator", step, quoted(*messages))
 
 
 def _unlike_asked(pod: Pod, why: Diagnosis, now: datetime) -> Diagnosis:
     """Return why a pod that runs gets no traffic or not the size that was asked for, `why` when it has both."""
     for condition in pod.status.conditions if why.code == "running" else ():
-        if (condition.type, condition.reason) in _UNLIKE_ASKED:
-            words, who, step = _UNLIKE_ASKED[condition.type, condition.reason]
+        if unlike := _UNLIKE_ASKED.get((condition.type, condition.reason)):
+            words, who, step = unlike
             sentence = words.format(says=_BYTES.sub(lambda size: format_bytes(int(size[0])), folded(condition.message)))
             severity: Severity = "wait" if since(condition.last_transition_time, now) < _IS_NEW else "problem"
             return Diagnosis("not_as_asked", sentence, severity, who, step, quoted(condition.message))

@@ -86,7 +86,8 @@ def test_unknown_node_no_longer_answers_without_any_event() -> None:
 
 
 def test_unready_pod_alone_leaves_node_state_open() -> None:
-    answer = explain(placed(conditions=[condition("Ready", "False")]))
+    marked = [condition("Ready", "False"), condition("ContainersReady", "True")]
+    answer = explain(placed(conditions=marked))
     assert_says(answer, "problem", "operator", "node-1 is not ready or no longer answers")
 
 
@@ -232,7 +233,11 @@ def test_pod_prepared_for_hours_needs_operator() -> None:
 @pytest.mark.parametrize(
     ("reason", "message", "words"),
     [
-        ("FailedCreatePodSandBox", NO_PAUSE_IMAGE, ("pause image from registry.k8s.io", "access to that registry")),
+        (
+            "FailedCreatePodSandBox",
+            NO_PAUSE_IMAGE,
+            ("its own pause image", "no access to registry.k8s.io", "look at the node"),
+        ),
         ("FailedCreatePodContainer", NO_CGROUPS, ("no cgroups left", "disk is not full", "drain and reboot")),
     ],
 )

@@ -100,7 +100,9 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     # A DaemonSet whose pods have a port that the pod needs on each present node has it on a new one, too.
     if template is not None and nodes and all(map(placement.own_take_its_port, nodes)):
         fits = False
-    return Growth(group, count(pool_nodes), fits, refused, is_small, failed or (group.error if group else ""))
+    if group and not failed and (group.is_backed_off or _BACKOFF in refused):
+        failed = group.error
+    return Growth(group, count(pool_nodes), fits, refused, is_small, failed)
 
 
 def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -> tuple[bool | None, bool]:

@@ -35,7 +35,9 @@ def note(data_plane: str, outage: Outage, now: datetime) -> None:
         return
     kind = outage.sentence.partition(":")[0]
     with transaction.atomic():
-        PlatformReport.objects.select_for_update().filter(pk=data_plane).first()  # one after the other
+        report = PlatformReport.objects.select_for_update().filter(pk=data_plane).first()  # one after the other
+        if report is None and outage.part == "controller":  # none has led yet: all is only being started
+            return
         present = _present(data_plane, (outage.part,), now).filter(Q(ended_at=None) | Q(sentence__startswith=kind))
         if present.exists():
             present.exclude(ended_at=None).update(ended_at=now)

@@ -12,7 +12,7 @@ from grid.controller.failures import note_failures
 from grid.controller.leader import LEASE, Election
 from grid.core.errors import TooManyRequests
 from grid.kube.trouble import ClusterTrouble
-from grid.models import PlatformIncident
+from grid.models import PlatformIncident, PlatformReport
 from grid.models.dataplane import LOCAL
 from grid.platformhealth.facts import Light
 from grid.platformhealth.outages import CANDIDATE, LEADER, Outage, note, present_failure
@@ -107,6 +107,7 @@ def run_task(runtime: Runtime) -> None:
 
 
 def test_web_process_notes_outages_while_nobody_leads(runtime: Runtime, cluster: FakeCluster, clock: Clock) -> None:
+    PlatformReport.objects.create(data_plane=LOCAL, checked_at=NOW)
     renew_lease(runtime, cluster)
     runtime.nodes.mark_failed("Limited.", runtime.monotonic(), trouble=ClusterTrouble.THROTTLED, at=runtime.monotonic())
     clock.seconds += 10

@@ -63,12 +63,12 @@ def unplaced(
     events = [decode(event_saying(*each), Event) for each in pod_events]
     about_claim = [decode(event_saying(*claim_event), Event)] if claim_event else []
     objects = [claim, {"kind": "StorageClass", "metadata": metadata("gp3")}] if claim else []
-    around = surroundings([node("n1")], [], objects, namespace=NAMESPACE, claim_events=lambda _claim: about_claim)
+    nearby = surroundings([node("n1")], [], objects, namespace=NAMESPACE, claim_events=lambda _claim: about_claim)
     return explain_pod(
         decode(waiting, Pod),
         events,
         now=MOMENT + timedelta(minutes=minutes),
-        scheduling=around if knows_cluster else None,
+        scheduling=nearby if knows_cluster else None,
     )
 
 

@@ -43,11 +43,14 @@ class GitGrid:
 
 
 def status_of(url: str) -> int:
+    """Return 0 while nothing listens there."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
+    except urllib.error.URLError:
+        return 0
 
 
 def make_volume(grid: RealGrid, folder: Path) -> None:
@@ -112,13 +115,15 @@ def test_job_files_are_saved_and_pod_ends(git_grid: GitGrid) -> None:
 
 def test_a_stopped_jobs_files_are_saved(git_grid: GitGrid) -> None:
     serve = "python3 -m http.server 8000 --bind $POD_IP"
-    job = git_grid.launch("Stopped", f"echo begun > begun.txt && {serve}", page_port="8000")
+    job = git_grid.launch("Stopped", f"echo begun > begun.txt && echo begun && {serve}", page_port="8000")
     git_grid.scientist.wait_for(job, "Running", seconds=PULL_SECONDS)
     pod = json.loads(git_grid.grid.kubectl("get", "pod", f"job-{job}", "-n", NAMESPACE, "-o", "json"))
     assert [container["name"] for container in pod["spec"]["initContainers"]] == ["executor-prepare"]
     assert [container["name"] for container in pod["spec"]["containers"]] == ["run", "nginx", "executor"]
     front = f"http://{pod['status']['podIP']}:{pod['spec']['containers'][1]['ports'][0]['containerPort']}/"
-    assert status_of(front) == 403, "nobody without our token is answered"
+    # A job runs as soon as its program does, which may be before nginx listens and before the program's first line.
+    wait_until(lambda: status_of(front) == 403, SOON, "nginx, which answers nobody without our token")
+    git_grid.scientist.wait_for_line(job, "begun", seconds=SOON)
     page = f"/executions/{job}/"
     git_grid.scientist.post(f"{page}stop/", {}, page=page)
     git_grid.scientist.wait_for(job, "Stopped", seconds=SOON)

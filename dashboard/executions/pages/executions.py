@@ -24,7 +24,7 @@ from dashboard.shell.viewmodels.window import Page
 from dashboard.starts.expected_waits import EXPECTED
 from grid.core.labels import Keys
 from grid.kube.hub import Topic
-from grid.kube.objects import Event, Pod
+from grid.kube.objects import Event, Node, Pod
 from grid.runtime import Runtime
 from grid.runtime.caches import id_of
 from grid.runtime.executionrows import ExecutionRow
@@ -104,6 +104,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         runtime.pods.subscribe(self._pod_changed)
         runtime.executions.subscribe(self._execution_changed)
         runtime.events.subscribe(self._event_changed)
+        runtime.nodes.subscribe(self._node_changed)
 
     async def list_of(self, viewer: Viewer, view: ExecutionsView, *, within: float | None = None) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
@@ -162,10 +163,25 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
     def _event_changed(self, old: Event | None, new: Event | None) -> None:
         for event in (old, new):
             if event is not None and (about := event.involved_object).kind == "Pod":
-                pod = self.runtime.pods.get(f"{about.namespace}/{about.name}")
-                if pod is not None and (id := id_of(pod)):
-                    self.rows.forget(id, pod.metadata.name)
-                    self.mark(id)
+                self._explain_anew(self.runtime.pods.get(f"{about.namespace}/{about.name}"))
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        if node is None or (old and new and readiness_of(old) == readiness_of(new)):
+            return
+        for pod in self.runtime.pods.by("node", node.metadata.name):
+            self._explain_anew(pod)
+
+    def _explain_anew(self, pod: Pod | None) -> None:
+        if pod is not None and (id := id_of(pod)):
+            self.rows.forget(id, pod.metadata.name)
+            self.mark(id)
+
+
+def readiness_of(node: Node) -> tuple[str, str, str] | None:
+    """Return what the node says of its own Ready condition, all that the reasons of placed pods take from it."""
+    ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
+    return None if ready is None else (ready.status, ready.reason, ready.message)
 
 
 QUIET_SECONDS = 20.0  # less than a list is kept without a request

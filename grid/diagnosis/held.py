@@ -85,7 +85,7 @@ def _refused(events: Sequence[Event], message: str) -> Diagnosis | None:
         failed = latest(events, "FailedResourceClaimCreation", "FailedBinding")
         says = failed.message if failed is not None and _AWAITS_CLAIM.search(message) else ""
         is_scratch = says.startswith("ephemeral volume ")
-        sentence = _("The scratch volume {name} cannot be made. {why}") if is_scratch else "{why}"
+        sentence = _("The scratch volume {name} cannot be created. {why}") if is_scratch else "{why}"
     known = explain_refusal(says) if says else None
     if known is None:
         return None

@@ -283,7 +283,7 @@ def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: date
 
 
 def _unready(sentence: str, *messages: str) -> Diagnosis:
-    sentence = _("{sentence} What runs there may go on.", sentence=sentence)
+    sentence = _("{sentence} Executions there may continue.", sentence=sentence)
     step = _("Ask an operator to restart the node's container runtime, or to drain the node.")
     return Diagnosis("node_lost", sentence, "problem", "operator", step, quoted(*messages))
 

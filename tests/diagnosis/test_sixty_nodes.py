@@ -71,7 +71,7 @@ def test_image_for_newer_cuda_blames_old_driver(state: dict[str, Any]) -> None:
 def test_unready_node_says_its_runtime_is_silent(message: str) -> None:
     answer = explain(placed(conditions=[condition("Ready", "True")]), node=with_ready("False", message))
     assert_says(
-        answer, "problem", "operator", f"its container runtime does not answer ({message})", "may go on", "drain"
+        answer, "problem", "operator", f"its container runtime does not answer ({message})", "may continue", "drain"
     )
 
 

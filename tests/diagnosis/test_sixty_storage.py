@@ -181,7 +181,7 @@ def test_refused_scratch_claim_shows_the_quota(*, knows_cluster: bool) -> None: 
     event_of_pod = ("FailedBinding", NO_QUOTA)
     diagnosis = unplaced(NO_SCRATCH, SCRATCH, pod_events=[event_of_pod], knows_cluster=knows_cluster)
     assert diagnosis.sentence == (
-        "The scratch volume scratch cannot be made. The quota “storage” of the namespace has too little left: "
+        "The scratch volume scratch cannot be created. The quota “storage” of the namespace has too little left: "
         "950 GiB of 1 TiB of storage are in use and this takes 100 GiB of storage."
     )
     assert diagnosis.who == "admin"

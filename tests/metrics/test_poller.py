@@ -85,7 +85,7 @@ async def test_a_fault_of_our_own_does_not_end_it() -> None:
     source.error = LookupError("unforeseen")
     async with polling(source) as (store, _):
         await passes(1)
-        assert "LookupError" in store.unavailable
+        assert "was not understood; the log says more" in store.unavailable
         source.error = None
         await passes(20)
         assert store.unavailable == ""

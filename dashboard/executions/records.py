@@ -47,9 +47,6 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         return None
     project, lost_at = execution.project, execution.access_lost_at
     tier, environment = _part(execution, "tier"), _part(execution, "environment")
-    newest = execution.lifecycle.order_by("-at", "-id").values(*_LINE, about=F("object"))[:_LIFECYCLE_READ]
-    shares = AppShare.objects.filter(execution=execution).values_list("user_id", "user__username")
-    newer = Execution.objects.unsettled().filter(workspace=execution.workspace_id).values_list("pk", flat=True)
     workspace = execution.workspace if execution.workspace and execution.workspace.deleted_at is None else None
     return ExecutionRecord(
         owner_username=execution.owner.get_username(),
@@ -61,7 +58,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         tier_name=str(tier.get("name") or execution.tier.name),
         shared_memory=str(tier.get("shared_memory", execution.tier.shared_memory)),
         cost_per_hour=execution.price_per_hour,
-        lifecycle=tuple(LifecycleLine(**line) for line in reversed(newest)),
+        lifecycle=_lifecycle(execution),
         spending=_spending(execution.pk),
         kind_record=face_of(execution.kind).read(execution, timezone.now()),
         companion=_companion(execution),
@@ -71,8 +68,8 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),
         is_restarting=workspace is not None and workspace.restart_requested_at is not None,
-        shared_with=dict(shares) if execution.kind == Kind.APP else {},
-        newer_id=(newer.first() or "") if workspace and execution.settled_at is not None else "",
+        shared_with=_shared_with(execution) if execution.kind == Kind.APP else {},
+        newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
         run=run_place(execution),
         has_page=bool((execution.spec or {}).get("port")),
         files=_files(execution),
@@ -103,6 +100,20 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         stop_requested_by=execution.stop_requested_by,
         node_name=execution.node_name,
     )
+
+
+def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
+    newest = execution.lifecycle.order_by("-at", "-id").values(*_LINE, about=F("object"))[:_LIFECYCLE_READ]
+    return tuple(LifecycleLine(**line) for line in reversed(newest))
+
+
+def _shared_with(execution: Execution) -> dict[int, str]:
+    return dict(AppShare.objects.filter(execution=execution).values_list("user_id", "user__username"))
+
+
+def _newer_id(execution: Execution) -> str:
+    newer = Execution.objects.unsettled().filter(workspace=execution.workspace_id)
+    return newer.values_list("pk", flat=True).first() or ""
 
 
 def visible_executions(viewer: Viewer) -> QuerySet[Execution]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from grid.kube.slim import (
+    Address,
     Affinity,
     ContainerPort,
     EventSeries,
@@ -211,11 +212,6 @@ class Pod(Slim, frozen=True, kw_only=True):
     metadata: Metadata
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-
-class Address(Slim, frozen=True, kw_only=True):
-    type: str
-    address: str
 
 
 class NodeSpec(Slim, frozen=True, kw_only=True):

@@ -93,6 +93,11 @@ class PodAffinity(Slim, frozen=True, kw_only=True):
     required: tuple[PodAffinityTerm, ...] | None = msgspec.field(default=None, name=_REQUIRED)
 
 
+class Address(Slim, frozen=True, kw_only=True):
+    type: str
+    address: str
+
+
 class Affinity(Slim, frozen=True, kw_only=True):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None

@@ -35,7 +35,7 @@ from grid.kube.resources import (
 from grid.metrics.external import ServiceReference
 from grid.tiers.placeholders import CLASS
 from tests.clusters.cluster_specs import cluster, spec
-from tests.executions.test_ingress import FRONT
+from tests.executions.test_front import INGRESS_FRONT
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BUILD_NAMESPACE = "compute-grid-builds"  # GRID_BUILD_NAMESPACE's default
@@ -119,7 +119,7 @@ def made_by_the_controller() -> Iterator[Manifest]:
     for kind in ("workspace", "job", "app"):
         yield from build(spec(id="xyz", kind=kind, cluster=None), namespace="n", token="t", anchor_uid="u")
     yield from build_for_all("n", [])
-    yield from ingress_objects(spec(kind="workspace", cluster=None, front=FRONT), namespace="n", anchor_uid="u")
+    yield from ingress_objects(spec(kind="workspace", cluster=None, front=INGRESS_FRONT), namespace="n", anchor_uid="u")
 
 
 def test_the_controller_may_make_and_find_whatever_it_makes() -> None:
@@ -323,7 +323,7 @@ def test_own_containers_keep_to_the_documented_ratios() -> None:
     [(("10m", "50m"), "64Mi", {100, 20, 4, 16}), (("100m", "100m"), "256Mi", {10, 4})],
 )
 def test_sidecars_have_the_documented_ratios(cores: tuple[str, str], executor_memory: str, ratios: set[int]) -> None:
-    front = structs.replace(FRONT, cores=cores[0])
+    front = structs.replace(INGRESS_FRONT, cores=cores[0])
     files = FilesSpec(claim="", repository="", image="", cores=cores[1], memory=executor_memory)
     needs = sidecar_needs(structs.replace(spec(), front=front, files=files))
     assert len(needs) == 2

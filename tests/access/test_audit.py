@@ -63,7 +63,7 @@ SHOWN_BY = {
     "notifications/test_owner_messages.py": ("executions-message",),
     "workspaces/test_shutdown.py": ("execution-keep",),
     "sharing/test_portsharing.py": ("workspace-share", "workspace-unshare"),
-    "alerts/test_silences.py": ("alert-silence", "silence-end"),
+    "alerts/test_alerts.py": ("alert-silence", "silence-end"),
     "nodes/test_nodekeeper.py": ("node-cordon", "node-mark"),
     "nodes/test_draining.py": ("node-drain",),
     "nodes/test_pool_limits.py": ("pool-limits",),
@@ -79,7 +79,7 @@ SHOWN_BY = {
     "environments/test_revisions_pages.py": ("environment-revision-new", "environment-revision-deprecate"),
     "announcements/test_announcements.py": ("announcement",),
     "tiers/test_rush_pages.py": ("rush",),
-    "accounts/test_logins.py": ("login-unlock",),
+    "accounts/test_lockouts.py": ("login-unlock",),
     "accounts/test_people.py": ("join", "person-invite", "person-activate"),
     "files/test_remotes_pages.py": ("project-push-again",),
 }

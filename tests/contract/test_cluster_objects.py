@@ -13,7 +13,7 @@ from grid.executions.policykeeper import build_for_all
 from grid.executions.spec import ScalingSpec
 from tests.clusters.cluster_specs import cluster, spec
 from tests.contract.client import Client
-from tests.executions.test_ingress import FRONT
+from tests.executions.test_front import INGRESS_FRONT
 
 # Fields that servers before 1.27 do not know and drop.
 NEWER = {"unhealthyPodEvictionPolicy"}
@@ -72,7 +72,7 @@ async def test_the_policies_of_executions_are_kept_to_the_letter(client: Client,
 
 
 async def test_ingress_and_services_are_accepted_unchanged(client: Client, namespace: str) -> None:
-    for manifest in ingress.objects(spec(kind="workspace", cluster=None, front=FRONT), namespace=namespace):
+    for manifest in ingress.objects(spec(kind="workspace", cluster=None, front=INGRESS_FRONT), namespace=namespace):
         answer = await client.request(
             "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}
         )

@@ -1,25 +1,35 @@
-"""Times in which nobody could look after executions: noticed, told once in the history of each that lives, and not told when short."""
+"""Times in which nobody could look after executions: noticed, told once in the history of each that lives, and said on the pages."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits, WaitsRead
+from dashboard.starts.viewmodels.expected_wait import STANDS_STILL
 from grid.controller.downtime import Downtime, DowntimeLog, history_entry
 from grid.controller.leader import Election
 from grid.executions.ledger import EventRecord
 from grid.kube.store import Freshness
-from grid.models import Execution, LifecycleEntry
+from grid.models import Execution, LifecycleEntry, State
+from grid.queue.wait_estimate.inputs import WaitEstimate
+from grid.runtime import Runtime
 from tests.clusters.test_cluster_faults import living
+from tests.conftest import People
 from tests.controller.world import World, in_world
+from tests.executions.executing import make_execution, make_project, read_executions
 from tests.platformhealth.test_running import in_state, running
+from tests.shell.live import Clock
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import ask_for_lease, renew_lease
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
+from tests.workspaces.workspaces import page
 
 SECOND = timedelta(seconds=1)
 SINCE = datetime(2026, 3, 4, 12, 0, 3, 400_000, tzinfo=UTC)
 FINE, CUT_OFF = Freshness(True, 0.0, ""), Freshness(True, 4.0, "Connection refused.")
+SENTENCE = "Nothing is started, stopped or scaled since 09:00:00 UTC; running programs continue."
 
 
 def entries_of(execution: Execution) -> list[tuple[str, str]]:
@@ -156,3 +166,55 @@ async def test_leader_that_lost_the_cluster_blames_the_cluster() -> None:
     assert away.of == "cluster"
     assert 40 <= (away.until - away.since).total_seconds() < 50
     await cancelled(leading)
+
+
+@pytest.fixture
+def renewed(cluster: FakeCluster, runtime: Runtime) -> None:
+    renew_lease(runtime, cluster)
+
+
+@pytest.fixture
+def queued(people: People, runtime: Runtime) -> Execution:
+    execution = make_execution(people.owner, make_project(people.owner), state=State.QUEUED)
+    read_executions(runtime)
+    return execution
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("renewed")
+@pytest.mark.parametrize("path", ["/", "/executions/", "/executions/{}/"])
+def test_the_pages_say_so_when_they_are_opened(
+    people: People, queued: Execution, runtime: Runtime, clock: Clock, path: str
+) -> None:
+    assert "No controller is running" not in page(people.owner, path.format(queued.pk))
+    clock.seconds += 16
+    ask_for_lease(runtime)
+    shown = page(people.owner, path.format(queued.pk))
+    assert "No controller is running" in shown
+    assert SENTENCE in shown
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("renewed")
+def test_no_start_is_expected_without_a_controller(
+    people: People, queued: Execution, runtime: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """List, home, page and queue say a time while one leads, and none beside "No controller is running"."""
+    known = WaitsRead(runtime.clock(), {queued.pk: WaitEstimate(250.0, 200.0, 300.0)})
+
+    async def value(self: ExpectedWaits, runtime: Runtime) -> WaitsRead:
+        return known
+
+    monkeypatch.setattr(ExpectedWaits, "begin", lambda self, runtime: None)
+    monkeypatch.setattr(ExpectedWaits, "value", value)
+    monkeypatch.setattr(EXPECTED, "latest", known)
+    paths = ("/", "/executions/", f"/executions/{queued.pk}/", "/queue/")
+    for path in paths:
+        assert "bout 4 min" in page(people.owner, path), path
+    clock.seconds += 16
+    ask_for_lease(runtime)
+    for path in paths:
+        shown = page(people.owner, path)
+        assert "No controller is running" in shown, path
+        assert "bout 4 min" not in shown, path
+        assert (STANDS_STILL.sentence in shown) == (path not in ("/", "/executions/")), path

@@ -1,8 +1,4 @@
-"""Controllers that are killed 500 times, whatever runs and whatever people do meanwhile: nothing is lost, done twice or left behind.
-
-Each story is drawn from its seed, which a failure names: `KILLS_SEED=1.3.0` tells that one again, with `PYTHONHASHSEED=0` to the last
-call; `KILLS_SEED=7` draws others.
-"""
+"""Controllers that are killed at any moment, in a few stories and in 500 drawn ones: nothing is lost, done twice or left behind."""
 
 import itertools
 import logging
@@ -11,16 +7,18 @@ import random
 import re
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.diagnosis.requests import is_placeholder
+from grid.executions.runs import Runs
 from grid.executions.spec import parse_spec
+from grid.executions.stopping import request_stop
 from grid.jobs.jobsettings import read_record
 from grid.kube.objects import Pod, RawObject
-from grid.kube.resources import PODS, REPLICA_SETS, VOLUME_CLAIMS
+from grid.kube.resources import CONFIG_MAPS, PODS, REPLICA_SETS, SECRETS, VOLUME_CLAIMS
 from grid.models import (
     AuditEntry,
     EnvironmentRevision,
@@ -38,19 +36,21 @@ from tests.clusters.test_cluster_life import OWNED, left
 from tests.conftest import make_people
 from tests.controller.kill_story import WARM, Estate, Story, make_estate
 from tests.controller.kill_world import KillWorld
-from tests.controller.world import in_world, states_of
+from tests.controller.world import Fault, Killed, World, fresh, in_world, states_of
 from tests.support import emptying
 from tests.support.builders import decode
-from tests.support.shop import make_shop
+from tests.support.shop import Shop, make_shop
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-
+pytestmark = pytest.mark.slow
 SEED = os.environ.get("KILLS_SEED", "1")
 PARTS, KILLS, ROUNDS = 5, 500, 40
 ORDER = list(State)
 ONCE = ("started", "succeeded", "failed", "files_not_saved")
+STOPPED = ["queued", "deploying", "preparing", "running", "stopping", "stopped"]
+DONE = ["queued", "deploying", "preparing", "running", "finishing", "succeeded"]
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(1 if SEED.count(".") == 2 else PARTS), ids=lambda part: f"seed {SEED}.{part}")
 def test_whatever_is_killed_nothing_is_lost_doubled_or_left(part: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -85,9 +85,6 @@ def kills_of(estate: Estate, seed: str, shapes: dict[Any, Any]) -> int:
         error.add_note(f"KILLS_SEED={seed}\n" + "\n".join(story.events))
         raise
     return story.replicas.kills
-
-
-# --- What runs ---
 
 
 def check_running(story: Story, shapes: dict[Any, Any]) -> None:
@@ -131,9 +128,6 @@ def check_pods(world: KillWorld, execution: Execution) -> None:
     assert pods[HEAD] == 1
     assert execution.workers_minimum <= pods[WORKER] <= execution.workers_maximum
     assert pods.total() <= execution.slots == execution.workers_maximum + 1
-
-
-# --- What is left in the end ---
 
 
 def check_end(story: Story) -> None:
@@ -244,3 +238,80 @@ def check_schedule(schedule: Schedule, world: KillWorld) -> None:
     while f"{due:%-d %b %H:%M}" != end and accounted:
         due += timedelta(minutes=1)
         assert due.minute % 5 or accounted[f"{due:%-d %b %H:%M}"], (due, accounted, schedule.history)
+
+
+async def live(world: World, execution: Execution, fault: Fault, *, stop: bool) -> int:
+    """A whole life, with a new controller whenever one was killed; how many calls the first one made."""
+    controller = world.controller(fault)
+    for _ in range(12):
+        try:
+            await world.step(controller)
+        except Killed:
+            controller = world.controller()
+            continue
+        if fresh(execution).state in ("stopped", "succeeded") and execution.slots_freed_at:
+            return fault.calls
+        if stop and execution.state == "running":
+            request_stop(execution, by="alice", now=world.now)
+        world.behave()
+        world.passes(1)
+    raise AssertionError(f"not ended: {states_of(execution)}")
+
+
+def check(world: World, execution: Execution, expected: list[str]) -> None:
+    assert states_of(execution) == expected, "each state once, in order"
+    assert world.most_pods == 1
+    assert world.cluster.count("create", PODS) <= 2, (
+        "only a lost answer makes it ask twice, and then it finds what exists"
+    )
+    assert [len(world.cluster.objects(kind)) for kind in (PODS, CONFIG_MAPS, SECRETS)] == [0, 0, 0]
+    assert len(world.cluster.objects(VOLUME_CLAIMS)) == 2, "the project's and its owner's own"
+    assert execution.slots_reserved_at is not None
+    assert execution.slots_freed_at is not None
+    held = UsageInterval.objects.get(execution=execution)
+    assert held.ended_at is not None
+    assert execution.slots_reserved_at <= held.began_at <= held.ended_at <= execution.slots_freed_at
+    assert held.seconds == (held.ended_at - held.began_at).total_seconds()
+
+
+@pytest.mark.parametrize("kind", ["workspace", "job"])
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+def test_next_controller_completes_after_a_kill_at_any_call(shop: Shop, kind: str, after: bool) -> None:
+    chosen: dict[str, Any] = {"kind": kind, "environment": shop.job if kind == "job" else shop.workspace}
+    expected = DONE if kind == "job" else STOPPED
+
+    @in_world
+    async def killed_at_each() -> None:
+        world, execution = World(), shop.launch(**chosen)
+        calls = await live(world, execution, Fault(), stop=kind == "workspace")
+        check(world, execution, expected)
+        assert calls > 25
+        for at in range(1, calls + 1):
+            world, execution = World(), shop.launch(**chosen)
+            await live(world, execution, Fault(at=at, after=after), stop=kind == "workspace")
+            check(world, execution, expected)
+
+    killed_at_each()
+
+
+@in_world
+async def test_a_write_on_an_old_revision_is_not_made(shop: Shop) -> None:
+    """The stop arrives between the controller's reading and its writing."""
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await world.step(controller)
+    world.behave()
+    world.refresh(controller)
+    reconciler = controller._reconciler
+    runs = cast(Runs, reconciler._strategies[execution.kind])
+    main_pod = runs.main_pod
+
+    async def stopped_meanwhile(row: Any) -> Any:
+        pod = await main_pod(row)
+        request_stop(execution, by="alice", now=world.now)
+        return pod
+
+    runs.main_pod = stopped_meanwhile  # type: ignore[method-assign]
+    await reconciler.reconcile(execution.pk)
+    assert fresh(execution).state == "deploying"
+    assert states_of(execution) == ["queued", "deploying"]

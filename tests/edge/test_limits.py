@@ -10,6 +10,8 @@ import pytest
 
 from grid.core.regexes import Expression
 from grid.edge.limits import Bodies, RequestLimits, Shares
+from grid.edge.refusals import Message, Receive, Scope, Send
+from grid.edge.wrappers import SlowRefusals
 from tests.edge.serving import refusals
 
 Caplog = pytest.LogCaptureFixture
@@ -224,3 +226,37 @@ async def test_oversized_body_is_refused_with_an_alternative(cookie: str, path: 
     request = asked(path=path, cookie=cookie, headers={"content-length": "30000000"})
     assert await status_of(application, request) == 413
     assert sentence in request.sent[1]["body"].decode()
+
+
+async def is_answered_at_once(status: int, path: str) -> bool:
+    sent: list[Message] = []
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        raise AssertionError("nothing is asked for")
+
+    scope: dict[str, Any] = {"type": "http", "path": path}
+    answering = asyncio.ensure_future(SlowRefusals(answer, paths=["/login/"], seconds=60)(scope, receive, send))
+    await asyncio.wait([answering], timeout=0.05)
+    answering.cancel()
+    return len(sent) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "at_once"),
+    [
+        (429, "/login/", False),
+        (503, "/login/", False),
+        (200, "/login/", True),
+        (302, "/login/", True),
+        (503, "/readyz", True),
+    ],
+)
+async def test_only_refused_password_attempts_have_to_wait(status: int, path: str, at_once: bool) -> None:
+    assert await is_answered_at_once(status, path) is at_once

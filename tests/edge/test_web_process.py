@@ -13,7 +13,7 @@ import pytest
 
 from tests.edge.process import PASSWORD, WebProcess, rest, status, web_process
 from tests.edge.serving import UPGRADE
-from tests.edge.test_websocket import TEXT, frame
+from tests.edge.test_http import TEXT, frame
 from tests.support.waiting import wait_until
 
 MIB = 2**20

@@ -1,4 +1,4 @@
-"""One execution in words: head, steps, cost, timeline and log source, and the stored HTML of each visual state."""
+"""One execution in words: state, head, steps, cost, timeline and log source, and the stored HTML of each visual state."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,13 @@ from dashboard.home.viewmodels.my_executions import my_executions
 from dashboard.logs.viewmodels.log import LogQuery, log_source
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.format import size_words, span
-from dashboard.shell.viewmodels.states import StatusLine, state_status
+from dashboard.shell.viewmodels.states import (
+    ACTIVE_STATES as ACTIVE_WORDS,
+    ENDED_STATES as ENDED_WORDS,
+    STARTED,
+    StatusLine,
+    state_status,
+)
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures
 from dashboard.usage.viewmodels.usage import Spending, price_words
@@ -32,7 +38,8 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.startup import Phase
 from grid.kube.objects import Event, Node, Pod, RawObject
-from grid.models import Membership
+from grid.models import Membership, State
+from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import RECORD, ROW, entered, head_fragment, pod_of
 from tests.executions.execution_listing import execution_rows
@@ -46,6 +53,7 @@ OPERATOR = Person(may_open=False, may_stop=True, is_operator=True, sees_all=True
 MEMBER = Person(may_open=False, may_stop=False, is_operator=False, contributes=True)
 WAITS = Diagnosis("scaling_up", "A new node is being started for you.", "wait", "", "Nothing to do.", ("0->1",))
 NOW = MOMENT + timedelta(minutes=30)
+RUNS = Diagnosis("running", "Running.", "ok", "")
 
 
 def after(minutes: float, **fields: object) -> ExecutionRecord:
@@ -313,3 +321,19 @@ def test_log_comes_from_the_main_container_unless_asked_otherwise() -> None:
 
 def test_contributors_are_the_same_on_pages_and_in_database() -> None:
     assert frozenset(Membership.CONTRIBUTING) == CONTRIBUTING
+
+
+def test_each_state_has_the_word_of_the_model() -> None:
+    assert {state: word for state, word in State.choices if state in ACTIVE_STATES} == ACTIVE_WORDS
+    assert {state: word for state, word in State.choices if state in FINAL_STATES} == ENDED_WORDS
+
+
+@pytest.mark.parametrize("state", ["deploying", "preparing"])
+def test_started_pod_is_not_called_running_before_its_state(state: str) -> None:
+    status, advice = state_status(state, diagnosis=RUNS)
+    assert (status.severity, status.note, advice) == ("wait", STARTED, "")
+
+
+@pytest.mark.parametrize("state", ["stopping", "finishing"])
+def test_ending_pod_is_not_called_running(state: str) -> None:
+    assert state_status(state, diagnosis=RUNS) == state_status(state)

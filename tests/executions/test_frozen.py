@@ -1,23 +1,37 @@
-"""What a launch has frozen stays as it was written, whatever people and the controller do with the execution afterwards."""
+"""What a launch freezes: the same before it and after it, kept as it was written, and read as an earlier version meant it."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import IntegrityError, connection, transaction
 
 from grid.clusters.changes import resize, restart_head
+from grid.clusters.kind import HEAD_ADDRESS
 from grid.executions import lifecycle
+from grid.executions.launchrequest import LaunchRequest
+from grid.executions.manifests import Manifest, build
+from grid.executions.preview import Preview
+from grid.executions.request import draft, submit
+from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop
-from grid.models import Execution, HardwareTier
+from grid.executions.storage import DEFAULT_STORAGE
+from grid.models import Execution, HardwareTier, Workspace
 from grid.models.execution import FROZEN_AT_LAUNCH, FrozenAtLaunch
+from grid.queue.launches import why_not_launch
+from tests.clusters.cluster_requests import alone, attached
 from tests.clusters.test_cluster_attached import both_running
 from tests.clusters.test_cluster_life import to_end
 from tests.controller.world import World, fresh, in_world
+from tests.executions.test_manifests import spec
 from tests.support.frozen import write_frozen
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import passes
+
+ID = "0123456789ab"
 
 
 def stored() -> dict[str, tuple[Any, ...]]:
@@ -136,3 +150,56 @@ def test_database_refuses_impossible_requests_and_halves_of_clusters(shop: Shop)
     for kind, column, value, constraint in REFUSED:
         with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
             write_frozen(rows[kind], **{column: value})
+
+
+def test_spec_from_before_clusters_gives_the_same_objects() -> None:
+    frozen: dict[str, Any] = msgspec.to_builtins(spec())
+    now = build(parse_spec(Execution(spec=frozen)), namespace="compute-grid", token="t")
+    then = build(
+        parse_spec(Execution(spec={key: value for key, value in frozen.items() if key != "cluster"})),
+        namespace="compute-grid",
+        token="t",
+    )
+    assert then == now
+
+
+@pytest.mark.parametrize("stored", [None, {}, [], {"id": 1}, "text"])
+def test_a_spec_that_cannot_be_read_says_so(stored: object) -> None:
+    with pytest.raises(ValueError, match="What was stored at launch cannot be read"):
+        parse_spec(Execution(spec=stored))
+
+
+def drafted(request: LaunchRequest) -> list[Execution]:
+    return draft(request, now=NOW + timedelta(minutes=1), execution_id=ID)
+
+
+def objects(unit: list[Execution]) -> list[Manifest]:
+    return Preview.of(unit).objects(namespace="compute-grid", storage=DEFAULT_STORAGE, token="t")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("shape", ["workspace", "job", "cluster", "workspace with cluster"])
+def test_the_previewed_objects_are_those_that_the_launch_creates(shop: Shop, shape: str) -> None:
+    request = {
+        "workspace": shop.request(),
+        "job": shop.request(kind="job", environment=shop.job),
+        "cluster": alone(shop),
+        "workspace with cluster": attached(shop),
+    }[shape]
+    before = objects(drafted(request))
+    assert (Execution.objects.count(), Workspace.objects.count()) == (0, 0)
+    submit(request, gate=why_not_launch, now=NOW, execution_id=ID)
+    rows = list(Execution.objects.order_by("attached_to"))
+    rows.sort(key=lambda row: row.attached_to_id is not None)
+    assert before == objects(rows)
+    assert (f"{HEAD_ADDRESS}" in str(before)) is ("cluster" in shape)
+    kinds = [manifest.resource.kind for manifest in before]
+    assert kinds.count("PersistentVolumeClaim") == (1 if shape == "cluster" else 2)
+
+
+@pytest.mark.django_db
+def test_pods_are_those_started_with_their_tier_requests(shop: Shop, worker_tier: HardwareTier) -> None:
+    (pod,) = Preview.of(drafted(shop.request())).pods()
+    assert (pod.tier, pod.pool, pod.count, pod.requests["pods"]) == (shop.tier.name, shop.tier.node_pool, 1, 1)
+    pods = Preview.of(drafted(attached(shop, tier=worker_tier))).pods()
+    assert [(pod.tier, pod.count) for pod in pods] == [(shop.tier.name, 1), (shop.tier.name, 1), (worker_tier.name, 2)]

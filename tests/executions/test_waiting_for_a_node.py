@@ -1,8 +1,16 @@
 """An execution whose pod waits for a node: all pages say the same, name nobody to whom they may not, and follow the nodes."""
 
+from datetime import timedelta
+
 import pytest
 
+from dashboard.executions.viewmodels.execution import Head
+from dashboard.executions.viewmodels.node_reasons import node_reasons
+from dashboard.shell.fragments import render_fragment
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import NODE_POOL
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
 from grid.kube.resources import NODES, PODS
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
@@ -12,9 +20,14 @@ from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
+from tests.support.golden import assert_golden
 
-pytestmark = pytest.mark.django_db(transaction=True)
 SENTENCE = "this needs 2 cores"
+TABLE = (
+    EvidenceRow(3, ("n1", "n2"), "full: 1 core free, but 2 cores needed; taken by <b>", "for_now", MOMENT + timedelta(hours=2)),
+    EvidenceRow(1, ("n4",), "too small: has 1 core, but 2 cores needed", "always"),
+    EvidenceRow(2, ("n5", "n6"), "cordoned", "decision"),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -45,6 +58,7 @@ def download(person: User, execution: Execution) -> str:
     return client_of(person).get(f"/executions/{execution.pk}/lifecycle/").content.decode()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_every_page_says_the_same(people: People, waiting: Execution) -> None:
     client = client_of(people.owner)
     for path in paths(waiting):
@@ -54,6 +68,7 @@ def test_every_page_says_the_same(people: People, waiting: Execution) -> None:
     assert SENTENCE not in download(people.owner, waiting)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_owner_of_pods_on_nodes_is_named_to_operators(people: People, waiting: Execution) -> None:
     taken = "[for now]"
     assert f"taken by a workspace of {people.stranger.username} {taken}" in download(people.operator, waiting)
@@ -65,3 +80,35 @@ def test_owner_of_pods_on_nodes_is_named_to_operators(people: People, waiting: E
         assert "taken by a workspace" in page
         assert people.stranger.username not in page
         assert "/infrastructure/?pool=fast" not in page
+
+
+def diagnosis(link: str = "infrastructure:fast", table: tuple[EvidenceRow, ...] = TABLE) -> Diagnosis:
+    return Diagnosis("busy", "All nodes are full.", "wait", "you", "Wait.", table=table, link=link, is_normal=True)
+
+
+def test_the_table_looks_like_this() -> None:
+    reasons = node_reasons(diagnosis(), sees_all=True)
+    head = Head(StatusLine("wait", "Deploying", "All nodes are full."), "Wait.", (), MOMENT, False, reasons)
+    html = render_fragment(Fragment("head", "executions/fragments/execution_head.html", head), now=MOMENT)
+    assert "&lt;b&gt;" in html
+    assert_golden("node-reasons", html)
+
+
+@pytest.mark.parametrize(
+    ("link", "sees_all", "expected"),
+    [
+        ("infrastructure:a b", True, "/infrastructure/?pool=a+b"),
+        ("infrastructure:a b", False, ""),
+        ("node:../x", True, "/nodes/..%2Fx/"),
+        ("node:n1", False, ""),
+        ("tiers", False, "/launch/"),
+        ("executions", False, "/executions/"),
+        ("project", False, "/projects/churn/"),
+        ("", True, ""),
+    ],
+)
+def test_next_step_is_a_page_the_reader_may_open(link: str, sees_all: bool, expected: str) -> None:
+    reasons = node_reasons(diagnosis(link), sees_all=sees_all, project="churn")
+    assert reasons is not None
+    assert reasons.link == expected
+    assert bool(reasons.link_word) == bool(expected)

@@ -1,5 +1,6 @@
-"""Each file of var/ by itself, damaged in each way: one sentence that names it, says what it holds and what to do."""
+"""Files of var/: damaged or of an earlier version, each is named in a sentence and left; logs are whole lines, and bounded."""
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -8,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from grid.core.data_files import SECRET_KEY, ManagedFile, damages, lack_of_room
+from grid.management.supervisor import LogFile
 from grid.management.varfiles import KEPT_FILES
 from grid.sandbox.data_files import KEPT_FILES as CLUSTER_FILES
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
+from tests.support.smalldisk import fill
 from tests.support.varfolder import make_var
 
 # Not left by `make run`.
@@ -112,3 +116,91 @@ def test_disk_without_space_is_reported_even_without_folder(tmp_path: Path) -> N
     sentence = lack_of_room(tmp_path / "not" / "yet", free + 2**40)
     assert sentence.startswith(f"The disk of {tmp_path / 'not' / 'yet'} is full (")
     assert lack_of_room(Path("/proc/compute-grid"), 2**20) == "", "no disk at all"
+
+
+@pytest.fixture
+def former(tmp_path: Path, first: str) -> Path:
+    """What the first migration of the versions before left, as far as anybody looks; the second was written anew once."""
+    path = tmp_path / "grid.sqlite3"
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute(
+            "CREATE TABLE django_migrations (id INTEGER PRIMARY KEY, app varchar(255), name varchar(255), applied datetime)"
+        )
+        for app, name in (("auth", "0001_initial"), ("grid", first)):
+            database.execute(
+                "INSERT INTO django_migrations (app, name, applied) VALUES (?, ?, '2026-11-01')", (app, name)
+            )
+    database.close()
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "command"), [("0001_initial", "web"), ("0001_foundation", "up")])
+def test_database_of_earlier_version_is_refused_with_advice(former: Path, command: str) -> None:
+    before = hashlib.sha256(former.read_bytes()).digest()
+    answer = subprocess.run(
+        [sys.executable, "manage.py", command],
+        cwd=settings.BASE_DIR,
+        env=os.environ
+        | {
+            "DJANGO_SETTINGS_MODULE": "grid.settings",
+            "GRID_VAR": str(former.parent),
+            "GRID_DEMO": "1",
+            "DATABASE_URL": f"sqlite:///{former}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert answer.returncode == 1
+    assert f"The database {former} was created by an earlier version of Compute Grid" in answer.stderr
+    assert "docs/repair.md says how to start afresh" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert hashlib.sha256(former.read_bytes()).digest() == before
+
+
+def written(path: Path) -> list[str]:
+    """Oldest first."""
+    older = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: -int(file.suffix[1:]))
+    return [line for file in [*older, path] if file.exists() for line in file.read_text().splitlines()]
+
+
+def printed(log: LogFile, text: bytes) -> None:
+    """As a program that prints it and ends."""
+    theirs = os.dup(log.input)
+    log.start()
+    with os.fdopen(theirs, "wb") as output:
+        output.write(text)
+    log.close(within=60)
+
+
+def test_log_rotation_loses_and_tears_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "log" / "web.log"
+    log = LogFile(path, file_bytes=10_000, older_files=20)
+    code = "for n in range(3000): print(f'line {n:05} ' + 'x' * 40, flush=n % 7 == 0)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=log.input)
+    log.start()
+    process.wait()
+    log.close(within=60)
+    assert written(path) == [f"line {number:05} {'x' * 40}" for number in range(3000)]
+    assert max(file.stat().st_size for file in path.parent.iterdir()) <= 10_000
+
+
+def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "web.log"
+    log = LogFile(path, file_bytes=1_000, older_files=2)
+    printed(log, b"".join(b"%05d\n" % number for number in range(5_000)))
+    assert {file.name for file in tmp_path.iterdir()} == {"web.log", "web.log.1", "web.log.2"}
+    assert written(path)[-1] == "04999"
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 3_000
+
+
+def test_full_disk_does_not_block_logging_and_lines_return(disk: Path) -> None:
+    path = disk / "log" / "web.log"
+    log = LogFile(path)
+    ballast = fill(disk)
+    printed(log, b"lost or late\n" * 20_000)
+    ballast.unlink()
+    printed(LogFile(path), b"there is room again\n")
+    assert written(path)[-1] == "there is room again"

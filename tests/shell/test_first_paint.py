@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
+from dashboard.executions.pages.execution_rows import MOST_VARIANTS
 from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Viewer
@@ -17,16 +18,18 @@ from dashboard.shell.pages import lists
 from dashboard.shell.pages.feed import current_fragments
 from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS, Breath
 from dashboard.shell.viewmodels.live import Fragment
+from grid.kube.resources import PODS
 from grid.models import User
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from tests.conftest import People
-from tests.executions.executing import ROW, make_execution, make_project, read_executions
+from tests.executions.executing import ROW, make_execution, make_project, pod_of, read_executions
 from tests.shell.filling import slow_filling
 from tests.shell.live import connected
 from tests.shell.live_changes import ALICE, BOB, OPERATOR, read_page
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import runtime_of
 from tests.support.virtual import loop_time, passes, until, virtual_time
 
 COUNT = 8
@@ -175,3 +178,19 @@ async def test_execution_gone_during_filling_is_neither_shown_nor_kept(monkeypat
     page.fragments(runtime, OPERATOR, view, whole, MOMENT)
     lists = page.lists_in(runtime)
     assert set(lists.rows._groups) == set(lists.items)
+
+
+@virtual_time
+async def test_rows_do_not_grow_with_tried_filters() -> None:
+    page, cluster, count = ExecutionsPage(), FakeCluster(), 3 * MOST_VARIANTS
+    for number in range(count):
+        cluster.put(PODS, pod_of("c1", name=f"worker-{number}", node=f"node-{number}-", phase="Running", ready=True))
+    runtime = runtime_of(cluster, now=MOMENT)
+    runtime.executions.replace([replace(ROW, id="c1", kind="cluster", framework="dask", state="running")])
+    for number in range(count):
+        await read_page(page, runtime, OPERATOR, ExecutionsView(node=f"node-{number}-"))
+        await passes(60)  # its list is forgotten
+    lists = page.lists_in(runtime)
+    assert 1 <= len(lists.rows._groups["c1"]) <= MOST_VARIANTS
+    await read_page(page, runtime, OPERATOR, ExecutionsView())
+    assert len(lists._filters) <= 2

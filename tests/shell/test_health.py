@@ -1,19 +1,26 @@
-"""Probes: alive whenever the process answers, ready while it can answer people, fresh while its caches follow the cluster, and with the
-reason when not."""
+"""Probes, and what every answer has in common: never under the workspaces' host name, parts of files as they are, its policy."""
 
 import html
+import re
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
+from django.urls import include, path
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from grid.kube.resources import EVENTS
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, lives_of, new_runtime, started, using_runtime
+from tests.access.policy import STRICT, nonce_of, policy_of
+from tests.conftest import People
+from tests.shell.browsing import client_of
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, until, virtual_time
 
@@ -96,3 +103,95 @@ def test_missing_right_keeps_readiness_and_is_shown_on_pages(admin_client: Clien
         page = admin_client.get("/infrastructure/")
     assert page.status_code == 200
     assert html.escape(sentence) in page.text
+
+
+@pytest.mark.parametrize(("host", "status"), [("localhost:8000", 302), ("127.0.0.1:8000", 200)])
+def test_workspaces_host_leads_elsewhere(db: None, client: Client, settings: Settings, host: str, status: int) -> None:
+    settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
+    settings.DASHBOARD_ORIGIN, settings.WORKSPACE_ORIGIN = "http://127.0.0.1:8000", "http://localhost:8001"
+    answer = client.get("/login/?next=/tiers/", headers={"host": host})
+    assert answer.status_code == status
+    if status == 302:
+        assert answer["Location"] == "http://127.0.0.1:8000/login/?next=/tiers/"
+
+
+def test_partial_file_is_not_compressed(db: None, client: Client) -> None:
+    answer = client.get("/static/dashboard.css", headers={"accept-encoding": "gzip", "range": "bytes=0-99"})
+    assert (answer.status_code, answer.get("Content-Encoding")) == (206, None)
+    assert b"".join(answer.streaming_content) == Path("static/dashboard.css").read_bytes()[:100]  # type: ignore[attr-defined]
+
+
+def test_probe_reads_no_session(
+    people: People, client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client.force_login(people.owner)
+    with django_assert_num_queries(0):
+        answer = client.get("/healthz")
+    assert "Cookie" not in answer.get("Vary", "")
+
+
+UNSTORED = "no-store, private"
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    raise RuntimeError("broken")
+
+
+def shared(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("all of it", headers={"Cache-Control": "public, max-age=60"})
+
+
+urlpatterns = [path("broken/", broken), path("shared/", shared), path("", include("grid.urls"))]
+
+
+@pytest.mark.urls("tests.shell.test_health")
+def test_failed_and_careless_pages_are_not_stored(people: People) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(people.owner)
+    answers = {page: client.get(f"/{page}/") for page in ("broken", "shared", "no-such")}
+    assert {page: (answer.status_code, answer["Cache-Control"]) for page, answer in answers.items()} == {
+        "broken": (500, UNSTORED),
+        "shared": (200, UNSTORED),
+        "no-such": (404, UNSTORED),
+    }
+
+
+def test_redirects_and_foreign_hosts_are_not_stored(db: None, client: Client, settings: Settings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    redirect = Client().get("/account/")
+    settings.SECURE_SSL_REDIRECT = False
+    refusal = client.get("/account/", headers={"host": "evil.example"})
+    assert [(answer.status_code, answer["Cache-Control"]) for answer in (redirect, refusal)] == [
+        (301, UNSTORED),
+        (400, UNSTORED),
+    ]
+
+
+def test_a_nonce_is_of_one_answer(people: People) -> None:
+    client = Client()
+    nonces = {nonce_of(client.get("/login/")) for _ in range(5)}
+    assert len(nonces) == 5
+    assert "" not in nonces
+
+
+def test_admin_may_run_only_files_of_this_host(people: People) -> None:
+    admin = client_of(people.admin)
+    for address in (
+        "/admin/",
+        "/admin/grid/user/add/",
+        "/admin/auth/group/",
+        f"/admin/grid/user/{people.owner.pk}/change/",
+    ):
+        answer = admin.get(address)
+        assert answer.status_code == 200
+        assert policy_of(answer) == {**STRICT, "script-src": "'self'"}
+
+
+def test_no_template_needs_what_the_policy_forbids() -> None:
+    inline = re.compile(
+        r"<style|\sstyle=|<script(?![^>]*\ssrc=)|<script(?![^>]*\snonce=)|\son[a-z]+=|javascript:", re.I
+    )
+    offending = [
+        str(path) for path in Path("templates").rglob("*.html") if inline.search(path.read_text(encoding="utf-8"))
+    ]
+    assert offending == []

@@ -1,5 +1,6 @@
-"""The "?" beside words, and the help page."""
+"""The "?" beside words, the help page, and the texts of our scripts, which come in the page's language."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -8,7 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.template import Context, Template
 from django.template.loader import get_template
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
+from dashboard.shell.script_texts import script_texts_url
 from dashboard.shell.viewmodels.glossary import GROUPS, OF_FIELDS, TERMS
 from tests.conftest import People
 from tests.shell.browsing import client_of
@@ -75,3 +79,21 @@ class TestPages:
             for link in links - opened:  # those of the next person are more
                 assert client.get(link).status_code == 200, link
             opened |= links
+
+
+@pytest.mark.parametrize("person", ["nobody", "stranger", "admin"])
+def test_script_texts_are_cached_without_login_or_query(
+    person: str, people: People, client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    if person != "nobody":
+        client.force_login(getattr(people, person))
+    with django_assert_num_queries(0):
+        answer = client.get(script_texts_url())
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == 'text/javascript; charset="utf-8"'
+    assert answer["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert answer["Vary"] == "Accept-Encoding"
+    assert not answer.cookies
+    assert len(answer.content) < 3000
+    assert len(gzip.compress(answer.content)) < 1000
+    assert client.get(script_texts_url(), headers={"If-None-Match": answer["ETag"]}).status_code == 304

@@ -1,13 +1,16 @@
-"""The lists that are kept up to date by changes are those that one would make anew, and whoever looks at them is woken."""
+"""Lists that are kept up to date by changes are those that one would make anew, keep what has not changed, and wake who looks."""
 
 import asyncio
+import random
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
+from django.template import Context, Template
 from django.utils import timezone
 from hypothesis import given, settings, strategies as st
 
@@ -18,8 +21,12 @@ from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.nodes.pages.infrastructure import InfrastructurePage
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.shell.access import Viewer
+from dashboard.shell.fragments import render_fragment
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.periodic import PeriodicRead
+from dashboard.shell.tags import kept
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.kube.hub import Subscription
 from grid.kube.objects import Node
@@ -53,7 +60,6 @@ NODE_VIEWS: tuple[dict[str, str], ...] = (
     {"text": "n1"},
     {"state": "removable"},
 )
-
 ids = st.sampled_from(["e0", "e1", "e2", "e3"])
 pods = st.fixed_dictionaries(
     {
@@ -91,6 +97,11 @@ changes = st.one_of(
     st.tuples(st.just("node gone"), st.sampled_from(["n0", "n1", "n2"])),
     st.tuples(st.just("usage"), st.integers(1, 9)),
 )
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+LINE = ExecutionLine(
+    id="row", shape="single", execution_id="e1", name="<b>", kind="Workspace", tier="Small", user="ann", project="Demand",
+    status=StatusLine("ok", "Running", "Well."), advice="", since=NOW, restarts="0", cpu="2", memory="8 GiB", gpus="",
+)  # fmt: skip
 
 
 async def is_woken(subscription: Subscription) -> bool:
@@ -231,3 +242,53 @@ async def test_failing_listener_withholds_no_change_from_others(caplog: pytest.L
     runtime.executions.replace([ROW])
     assert heard == ["node", "execution"]
     assert caplog.text.count("ZeroDivisionError") >= 2
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_page_of_unmerged_runs_is_in_order(is_reversed: bool) -> None:
+    window, numbers = OrderedWindow[int](sort_key=lambda number: number, is_reversed=is_reversed), list(range(90))
+    random.Random(1).shuffle(numbers)
+    for place, number in enumerate(numbers):
+        window.append(str(number), number)
+        if place % 10 == 9:
+            window.end_run()
+    expected = sorted(numbers, reverse=is_reversed)
+    assert list(window.page(2, 20).items) == expected[20:40]
+    merging = window.merge_runs()
+    next(merging)
+    assert list(window.page(2, 20).items) == expected[20:40]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    tier: str
+    state: str = "queued"
+
+
+def part_of(template: Template) -> kept.Kept:
+    return next(node for node in template.nodelist if isinstance(node, kept.Kept))
+
+
+def row_html(line: ExecutionLine) -> str:
+    return render_fragment(Fragment(line.id, "executions/fragments/execution_row.html", line), now=NOW)
+
+
+def test_part_is_rerendered_only_when_its_field_changes() -> None:
+    template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{% endkept %}')
+    rows = (Row("a", "s"), Row("a", "s", "running"), Row("<b>", "s"))
+    assert [template.render(Context({"x": x})) for x in rows] == ["a", "a", "&lt;b&gt;"]
+    assert len(part_of(template).known) == 2
+
+
+@pytest.mark.parametrize("field", [field for field in ExecutionLine.__struct_fields__ if field != "shape"])
+def test_a_row_of_which_one_field_changed_shows_it(field: str) -> None:
+    full = msgspec.structs.replace(
+        LINE, used_cpu="1", used_memory="1 GiB", node="n1", pod_namespace="grid", pod_name="p1"
+    )
+    changed = {"status": StatusLine("wait", "Queued"), "since": None, "node_is_link": True}
+    was = getattr(full, field)
+    new = msgspec.structs.replace(full, **{field: changed.get(field, was + 1 if isinstance(was, int) else f"{was}x")})
+    html = row_html(full)
+    assert row_html(new) != html
+    assert row_html(full) == html

@@ -1,4 +1,4 @@
-"""When pages are looked at again, and what is done for all of them together: their freshness, their measurements, slices of rendering."""
+"""When pages are looked at again and what is done for all of them together: freshness, turns under load, slices of rendering, alarms."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ import pytest
 from dashboard.executions.pages.executions import ExecutionList, ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages.deadline_timer import NEVER, Alarm, time_limit
 from dashboard.shell.pages.feed import Feed, Feeds
 from dashboard.shell.pages.turns import Turns
 from dashboard.shell.viewmodels.freshness import FreshnessView
@@ -24,7 +25,7 @@ from tests.executions.executing import pod_of
 from tests.support.builders import NAMESPACE, container_status, decode
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
-from tests.support.virtual import cancelled, loop_time, virtual_time, works
+from tests.support.virtual import cancelled, loop_time, passes, virtual_time, works
 
 OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
 RESTING = pod_of("e1", name="run-e1", node="n1", phase="Running", ready=True)
@@ -215,3 +216,98 @@ async def test_pages_of_each_runtime_get_its_own_measurements() -> None:
         other.hub.publish(other.usage.name)
         await asyncio.sleep(0.5)
         assert (first.version, feed.version) == (versions[0], versions[1] + 1)
+
+
+class Cpu:
+    """A thread's clock that stands still but for the work that is told to it, which takes as much of the loop's time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+async def take_turn(turns: Turns, cpu: Cpu, seconds: float, *, due: float | None = None) -> float:
+    """Wait for a turn and work; the time at which the turn came."""
+    await turns.take(loop_time() if due is None else due)
+    at = loop_time()
+    with turns.counted():
+        cpu.seconds += seconds
+    return at
+
+
+@virtual_time
+async def test_after_a_quiet_time_pages_look_at_once() -> None:
+    cpu = Cpu()
+    turns = Turns(cpu=cpu)
+    await passes(10)
+    began = loop_time()
+    for _ in range(5):
+        assert await take_turn(turns, cpu, 0.01) == began
+
+
+@virtual_time
+async def test_pages_use_at_most_their_share_of_time() -> None:
+    cpu = Cpu()
+    turns = Turns(share=0.5, cpu=cpu)
+    await passes(10)
+    began = loop_time()
+    while loop_time() < began + 20:
+        await take_turn(turns, cpu, 0.02)
+    assert abs(cpu.seconds - 10) < 0.2
+
+
+@virtual_time
+async def test_longest_due_page_comes_first() -> None:
+    cpu, order = Cpu(), list[str]()
+    turns = Turns(cpu=cpu)
+    await take_turn(turns, cpu, 1.0)  # so the others have to wait
+
+    async def page(name: str, due: float) -> None:
+        await take_turn(turns, cpu, 0.0, due=due)
+        order.append(name)
+
+    await asyncio.gather(page("second", 2), page("third", 3), page("first", 1))
+    assert order == ["first", "second", "third"]
+
+
+@virtual_time
+async def test_page_left_while_waiting_takes_no_turn() -> None:
+    cpu = Cpu()
+    turns = Turns(cpu=cpu)
+    await take_turn(turns, cpu, 0.3)
+    left = asyncio.create_task(take_turn(turns, cpu, 5.0, due=-1))
+    stays: asyncio.Task[float] = asyncio.create_task(take_turn(turns, cpu, 0.0))
+    await passes(0.01)
+    await cancelled(left)
+    async with asyncio.timeout(2):
+        assert await stays < 1, "after the first one's work, and not after that of the one that left"
+
+
+@virtual_time
+async def test_alarm_rings_once_at_its_last_set_time() -> None:
+    rung = list[float]()
+    with Alarm(lambda: rung.append(loop_time())) as alarm:
+        alarm.set(1.0)
+        alarm.set(5.0)
+        alarm.set(3.0)
+        await asyncio.sleep(2)
+        assert rung == []
+        await asyncio.sleep(10)
+    assert rung == [pytest.approx(3.0)]
+
+
+@virtual_time
+async def test_time_limit_ends_only_what_is_unfinished() -> None:
+    done = 0
+    with pytest.raises(TimeoutError):
+        async with time_limit() as limit:
+            for seconds in (0.5, 0.9, 3.0):
+                limit.set(loop_time() + 1)
+                await asyncio.sleep(seconds)
+                limit.set(NEVER)
+                await asyncio.sleep(5)
+                done += 1
+    assert done == 2
+    assert loop_time() == pytest.approx(0.5 + 5 + 0.9 + 5 + 1)

@@ -1,7 +1,8 @@
-"""Sessions behind live pages are read together, and a database that does not answer for a moment ends no page."""
+"""What is read beside the pages, once for all: sessions, boards and values; a database that does not answer for a moment ends no page."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
 
 import pytest
 from django.conf import settings
@@ -9,9 +10,11 @@ from django.db import OperationalError
 
 from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages import session_watch as watching
+from dashboard.shell.pages.periodic import FIRST_SECONDS, Board, PeriodicRead
 from dashboard.shell.pages.session_watch import SessionWatch, read_viewers
 from tests.conftest import People
 from tests.shell.browsing import client_of
+from tests.support.builders import MOMENT
 from tests.support.virtual import loop_time, passes, virtual_time
 
 ALICE = Viewer(1, "alice", Role.PRACTITIONER)
@@ -113,3 +116,96 @@ async def test_brief_database_failure_ends_no_page() -> None:
     sessions.failures = 3
     assert await SessionWatch(sessions.read, seconds=0.001).viewer("alive") == ALICE
     assert len(sessions.readings) == 4
+
+
+class Source:
+    def __init__(self) -> None:
+        self.reads = 0
+        self.seconds = 0.0
+        self.is_broken = False
+
+    async def read(self) -> int:
+        self.reads += 1
+        await asyncio.sleep(self.seconds)
+        if self.is_broken:
+            raise OSError
+        return self.reads
+
+
+def periodic(source: Source) -> PeriodicRead[int]:
+    return PeriodicRead(source.read, clock=lambda: MOMENT + timedelta(seconds=loop_time()))
+
+
+@virtual_time
+async def test_periodic_value_is_reread_when_too_old() -> None:
+    source = Source()
+    value = periodic(source)
+    assert await value.value(5) == 1
+    await passes(4)
+    assert await value.value(5) == 1
+    await passes(2)
+    await value.value(5)
+    await passes(0.1)
+    assert await value.value(5) == 2
+    assert source.reads == 2
+
+
+@virtual_time
+async def test_stuck_reading_delays_nobody_and_reports_silence() -> None:
+    source = Source()
+    value = periodic(source)
+    await value.value(5)
+    source.seconds = 60
+    await passes(6)
+    began = MOMENT + timedelta(seconds=loop_time())
+    assert await value.value(5) == 1
+    assert value.silent_since is None
+    await passes(4)
+    assert await value.value(5) == 1
+    assert value.silent_since == began
+    await passes(60)
+    assert value.silent_since is None
+    assert source.reads == 2
+
+
+@virtual_time
+async def test_slow_first_reading_answers_nothing_yet() -> None:
+    source = Source()
+    source.seconds = 30
+    value = periodic(source)
+    assert await value.value(5) is None
+    assert loop_time() == FIRST_SECONDS
+    await passes(30)
+    assert await value.value(5) == 1
+
+
+@virtual_time
+async def test_failed_reading_keeps_the_value_and_is_retried() -> None:
+    source = Source()
+    value = periodic(source)
+    await value.value(5)
+    source.is_broken = True
+    await passes(6)
+    await value.value(5)
+    await passes(1)
+    assert await value.value(5) == 1
+    source.is_broken = False
+    await passes(6)
+    await value.value(5)
+    await passes(1)
+    assert await value.value(5) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_pages_share_a_reading_during_database_outage() -> None:
+    answers: Iterator[int | Exception] = iter([1, OperationalError("away"), 2])
+
+    def read(now: datetime) -> int:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    board = Board("numbers", read, 0)
+    assert [await board.value(60.0) for _ in range(3)] == [1, 1, 1]
+    assert [await board.value(0.0) for _ in range(2)] == [1, 2]

@@ -1,19 +1,25 @@
-"""Deletions and moves in a project's files, on real repositories. Other roles: tests/access, and below."""
+"""Uploads, deletions and moves in a project's files, on real repositories. Other roles: tests/access, and below."""
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from pytest_django.fixtures import Settings
 
+from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.files.changing import upload
 from grid.files.repositories import Repositories, Repository
 from grid.models import Project
 from tests.conftest import People
+from tests.executions.launching import configure
 from tests.shell.browsing import client_of
+from tests.support.settings import change
 
 FILES = "/projects/churn/files/"
+UPLOAD = f"{FILES}upload/"
 
 
 @pytest.fixture
@@ -90,3 +96,88 @@ def test_a_repository_that_cannot_be_written_is_said(people: People, repository:
     (repository.path / "refs" / "heads" / "main.lock").touch()
     assert "cannot be written now" in delete(client, "data", now).content.decode()
     assert "cannot be written now" in move(client, "data", now, "x").content.decode()
+
+
+def send(client: Client, *files: tuple[str, bytes], **fields: str) -> Any:
+    return client.post(UPLOAD, {"chosen": [SimpleUploadedFile(*file) for file in files], **fields})
+
+
+def refused(answer: Any) -> str:
+    assert answer.status_code == 422
+    return str(answer.content.decode())
+
+
+def sent_as(client: Client, name: str) -> Any:
+    """Upload a file under this name, as browsers write it."""
+    head = (
+        f'--b\r\nContent-Disposition: form-data; name="chosen"; filename="{name}"\r\nContent-Type: text/plain\r\n\r\n'
+    )
+    body = f"{head}x\r\n--b--\r\n".encode()
+    return client.post(UPLOAD, body, content_type="multipart/form-data; boundary=b")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Shot 9.41.00\u202fAM.png", "Obraz 9.41\u00a0AM.png", "R&amp;D &lt;1&gt;.csv", "na\u00adme.txt", "50% a%20b.csv"],
+)
+def test_uploads_name_is_stored_to_the_letter(owner: Client, name: str) -> None:
+    assert sent_as(owner, name).status_code == 302
+    assert f"path={quote_plus(name)}" in owner.get(FILES).content.decode()
+
+
+@pytest.mark.parametrize("name", ["a\\b.csv", "a\u202eb.csv", "a\x07b.csv", "a%22b.csv", "a%0Ab.csv"])
+def test_uploads_name_that_cannot_be_kept_is_refused(owner: Client, name: str) -> None:
+    page = refused(sent_as(owner, name))
+    assert any(reason in page for reason in ("cannot have a slash", "invisible ones", "browsers write %22"))
+    assert "b.csv</a>" not in owner.get(FILES).content.decode()
+
+
+def test_several_files_are_one_commit_under_the_persons_name(owner: Client, people: People) -> None:
+    assert "Upload some" in owner.get(FILES).content.decode()
+    answer = send(owner, ("a & b.csv", b"x,<script>\n"), ("c.bin", b"\0" * 3_000_000), folder="data/")
+    assert (answer.status_code, answer["Location"]) == (302, f"{FILES}?path=data")
+    page = owner.get(answer["Location"]).content.decode()
+    assert "Saved: a &amp; b.csv and c.bin" in page
+    assert "path=data%2Fc.bin" in page
+    assert "x,&lt;script&gt;" in owner.get(f"{FILES}?path=data/{quote('a & b.csv')}").content.decode()
+    history = owner.get(f"{FILES}history/").content.decode()
+    assert people.owner.username in history
+    assert history.count("Upload data/") == 1
+
+
+def test_a_name_that_exists_asks_to_replace(people: People, owner: Client) -> None:
+    send(owner, ("a", b"1"))
+    mate = client_of(people.teammate)
+    page = refused(send(mate, ("a", b"2"), ("b", b"2")))
+    assert "a exists already. Choose the files again" in page
+    assert 'name="replace"' in page
+    assert ">1<" in owner.get(f"{FILES}?path=a").content.decode()
+    assert send(mate, ("a", b"2"), replace="on").status_code == 302
+    assert ">2<" in owner.get(f"{FILES}?path=a").content.decode()
+
+
+def test_impossible_upload_is_explained(owner: Client, settings: Settings, tmp_path: Path) -> None:
+    assert "Choose at least one file" in refused(send(owner))
+    assert "a name that Git keeps" in refused(send(owner, (".git", b"")))
+    assert "too long" in refused(send(owner, ("x" * 300, b"")))
+    assert "are called “a”" in refused(send(owner, ("a", b"1"), ("a", b"2")))
+    assert "at most 50" in refused(send(owner, *((str(number), b"") for number in range(51))))
+    assert 'id="id_folder_error"' in refused(send(owner, ("a", b"1"), folder="../x"))
+    configure(UPLOAD_SIZE.key, 1)
+    assert "together; at most 1 MiB" in refused(send(owner, ("a", bytes(2**20)), ("b", b"1")))
+    Project.objects.update(is_archived=True)
+    assert "archived" in refused(send(owner, ("a", b"1")))
+    Project.objects.update(is_archived=False)
+    (tmp_path / "file").touch()
+    settings.REPOSITORIES = str(tmp_path / "file")
+    assert "Nothing was saved" in refused(send(owner, ("a", b"1")))
+
+
+def test_a_repository_grows_only_to_its_bound(owner: Client, people: People, volume: Path) -> None:
+    change(REPOSITORY_SIZE.key, "1", actor=people.admin)
+    assert send(owner, ("a", b"1")).status_code == 302
+    with (volume / "churn.git" / "objects" / "large").open("wb") as large:
+        large.truncate(2**30)  # of a sparse file, which takes no room
+    assert "would have 1.0 GiB, and may have 1 GiB" in refused(send(owner, ("b", b"1")))
+    change(REPOSITORY_SIZE.key, "0", actor=people.admin)
+    assert send(owner, ("b", b"1")).status_code == 302

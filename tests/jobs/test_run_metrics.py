@@ -13,10 +13,14 @@ from grid.jobs.jobruns import advance_all
 from grid.jobs.runmetrics import store
 from grid.jobs.runmetrics.lines import Measurements
 from grid.logs.logplace import LogPlace
-from grid.models import Environment, Execution, Job, State
+from grid.models import Environment, Execution, Job, State, User
+from grid.runtime import Runtime
 from tests.conftest import People
+from tests.executions.executing import make_running
 from tests.jobs.test_jobs_pages import launched, page, script as script
 from tests.shell.browsing import client_of
+from tests.support.cluster import FakeCluster
+from tests.support.frozen import write_frozen
 
 HOSTILE = "<script>alert(1)</script>"
 pages = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
@@ -137,3 +141,24 @@ class TestPages:
         job = launched(people)
         assert values_at(people, f"/jobs/{job.pk}/metrics/?{query}")["charts"] == {}
         assert client_of(people.owner).get(f"/jobs/{job.pk}/?{query}").status_code == 200
+
+
+@pytest.fixture
+def job(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
+    return make_running(people, cluster, runtime, kind="job")
+
+
+def offers(job: Execution, person: User) -> bool:
+    page = client_of(person).get(f"/executions/{job.pk}/").content.decode()
+    return "Open its page" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_job_port_page_is_offered_only_to_its_owner(people: People, job: Execution) -> None:
+    assert not offers(job, people.owner)
+    write_frozen(job, spec={**job.spec, "port": 6006})
+    assert [offers(job, person) for person in (people.owner, people.teammate, people.operator, people.admin)] == [
+        True, False, False, False,
+    ]  # fmt: skip
+    write_frozen(job, state=State.FINISHING)
+    assert not offers(job, people.owner), "it has ended"

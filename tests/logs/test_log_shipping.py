@@ -5,10 +5,11 @@ import copy
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
+from django.utils import timezone
 
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable
@@ -17,20 +18,25 @@ from grid.executions.caches import execution_of
 from grid.executions.ledger import LedgerRecord
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
+from grid.logs import verboselogging
 from grid.logs.logplace import START, LogPlace
 from grid.logs.logshipping import lines as store
 from grid.logs.logshipping.lines import LineBuffer, LineSource, LoggedLine, Portion, halves
 from grid.logs.logshipping.receiver import Verdict
 from grid.logs.logshipping.shipper import BUFFER_BYTES, LogShipper
-from grid.models import Execution, ShippedLog
+from grid.models import AuditEntry, Execution, ShippedLog, State, VerboseLogging
 from grid.platformhealth import lights
+from tests.conftest import People
 from tests.controller.world import World, fresh, in_world, to_running
+from tests.executions.executing import make_execution, make_project
+from tests.shell.browsing import client_of, execution_page
 from tests.support.builders import NAMESPACE, container_status
 from tests.support.periodic import repeat
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, passes, until
 
 SENT, AGAIN = Verdict("sent"), Verdict("again", why="it answered with status 503")
+PAGE = "/verbose-logs/"
 
 
 class Receiver:
@@ -278,3 +284,78 @@ def test_a_buffer_and_its_halves_lose_nothing_within_bounds() -> None:
     assert first[0].lines + second[0].lines == portions[5].lines
     han, latin = (Portion(source, (LoggedLine("", text),), START) for text in ("漢" * 100, "x" * 300))
     assert han.size == latin.size, "bytes are sent, not characters"
+
+
+@pytest.fixture
+def execution(people: People) -> Execution:
+    return make_execution(people.owner, make_project(people.owner), state=State.RUNNING)
+
+
+@pytest.mark.usefixtures("runtime")
+def test_operator_begins_verbose_logging_and_another_ends_it(people: People, execution: Execution) -> None:
+    client = client_of(people.operator)
+    assert f'href="{PAGE}?execution={execution.pk}"' in execution_page(people.operator, execution)
+    assert f'value="{execution.pk}"' in client.get(f"{PAGE}?execution={execution.pk}").text
+    asked = {"subject": "execution", "execution": execution.pk, "reason": "Why <does> it wait?"}
+    assert f"The execution {execution.pk} is logged in detail" in client.post(PAGE, asked, follow=True).text
+    other = client_of(people.admin)
+    page = other.get(PAGE).text
+    assert people.operator.username in page
+    assert "Why &lt;does&gt; it wait?" in page
+    late = other.post(PAGE, asked)
+    assert late.status_code == 422
+    assert f"{people.operator.username} has it logged until" in late.text
+    row = VerboseLogging.objects.get()
+    assert row.until_at - row.from_at == timedelta(hours=1)
+    assert "logged as usual again" in other.post(PAGE, {"end": str(row.pk)}, follow=True).text
+    assert other.post(PAGE, {"end": str(row.pk)}).status_code == 422
+    audited = AuditEntry.objects.filter(object_type="verboselogging").order_by("pk")
+    assert [(entry.actor_name, entry.object_name) for entry in audited] == [
+        (people.operator.username, f"execution {execution.pk}"),
+        (people.admin.username, f"execution {execution.pk}"),
+    ]
+    assert audited[0].changes["reason"] == ["", "Why <does> it wait?"]
+    assert "Verbose logs" in other.get("/audit-log/?kind=verboselogging").text
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"subject": "web", "reason": " "}, "Say why"),
+        ({"subject": "sandbox", "reason": "x"}, "Choose a component"),
+        ({"subject": "execution", "execution": "", "reason": "x"}, "There is no execution with this id"),
+        ({"subject": "execution", "execution": "a\x00'", "reason": "x"}, "There is no execution with this id"),
+        ({"end": "99999999999999999999"}, "has ended already"),
+    ],
+)
+def test_a_refusal_says_why(people: People, asked: dict[str, str], words: str) -> None:
+    answer = client_of(people.operator).post(PAGE, asked)
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert not VerboseLogging.objects.exists()
+
+
+@pytest.mark.usefixtures("runtime")
+def test_verbose_logging_is_refused_for_ended_or_too_many(people: People, execution: Execution) -> None:
+    now = timezone.now()
+    begun = [VerboseLogging(execution=str(n), from_at=now, until_at=now + timedelta(hours=1)) for n in range(20)]
+    VerboseLogging.objects.bulk_create(begun)
+    client, asked = client_of(people.operator), {"subject": "execution", "execution": execution.pk, "reason": "x"}
+    assert "End one of them first" in client.post(PAGE, asked).text
+    Execution.objects.filter(pk=execution.pk).update(settled_at=now, ended_at=now, state=State.SUCCEEDED)
+    assert "has ended" in client.post(PAGE, asked).text
+
+
+@pytest.mark.usefixtures("runtime")
+def test_processes_get_verbose_times_of_component_and_executions(people: People, execution: Execution) -> None:
+    now = timezone.now()
+    verboselogging.begin(component="proxy", by=people.operator, reason="x", now=now)
+    verboselogging.begin(execution=execution.pk, by=people.operator, reason="x", now=now)
+    end = (now + timedelta(hours=1)).timestamp()
+    assert verboselogging.times_of("proxy", now) == verboselogging.VerboseTimes(end, {execution.pk: end})
+    assert verboselogging.times_of("web", now) == verboselogging.VerboseTimes(0.0, {execution.pk: end})
+    later = now + timedelta(hours=1)
+    assert verboselogging.times_of("proxy", later) == verboselogging.VerboseTimes()
+    verboselogging.begin(component="web", by=people.operator, reason="x", now=later)
+    assert VerboseLogging.objects.count() == 1, "what is over is deleted; the audit log keeps it"

@@ -33,7 +33,7 @@ from grid.notifications.deliveries import (
     wait_after,
 )
 from grid.notifications.letters import SENT, SendResult
-from tests.notifications.test_letters import payload
+from tests.notifications.test_webhook import payload
 from tests.support.shop import NOW, Shop
 
 EMAIL, WEBHOOK = Delivery.Channel.EMAIL, Delivery.Channel.WEBHOOK

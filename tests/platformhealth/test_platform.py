@@ -1,9 +1,20 @@
-"""Each light of the platform in each state, in words, and when an incident begins and ends."""
+"""Each light of the platform in each state, in words, when an incident begins and ends, and how periodic tasks are judged and shown."""
 
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
 
+from dashboard.platformhealth.page import PlatformHealthPage
+from dashboard.platformhealth.records import framework_lines
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart
+from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts, task_lines
+from grid.database.periodic import TaskRecord
+from grid.kube.trouble import ClusterTrouble
+from grid.models import Environment
 from grid.platformhealth import lights
 from grid.platformhealth.facts import (
     AutoscalerReport,
@@ -17,11 +28,18 @@ from grid.platformhealth.facts import (
 )
 from grid.platformhealth.incidents import Streak, judge
 from grid.platformhealth.lights import registry_host
+from grid.platformhealth.taskhealth import LATE_SECONDS, light, task_state
 from grid.platformhealth.versions import USED, VersionLine, version_lines
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.shell.live import connected
+from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
+from tests.support.platform import BAD, WELL, store, store_old_environment, tasks_at
 
 NOW = datetime(2026, 3, 4, 9, tzinfo=UTC)
 FORBIDDEN = Unread("the controller may not read it. Add the rule: list deployments.apps in kube-system")
+URL = "/platform-health/"
 
 
 def workload(name: str, ready: int, wanted: int = 2) -> Workload:
@@ -101,7 +119,7 @@ STATES: dict[str, Light] = {
 
 
 def test_lights_word_each_state_and_next_step() -> None:
-    words = "\n".join(f"{state}\n  {light.severity} {light.sentence}" for state, light in STATES.items())
+    words = "\n".join(f"{state}\n  {light_of.severity} {light_of.sentence}" for state, light_of in STATES.items())
     assert_golden("platform-lights", words, ending="txt")
 
 
@@ -117,7 +135,7 @@ def test_image_host_is_parsed_like_container_runtimes_do(image: str, host: str) 
     assert registry_host(image) == host
 
 
-def light(severity: str) -> Light:
+def light_of(severity: str) -> Light:
     return Light("dns", "DNS", severity, "It is so.")  # type: ignore[arg-type]
 
 
@@ -127,7 +145,7 @@ def story(*severities: str) -> list[str]:
     unended: set[str] = set()
     turns = []
     for number, severity in enumerate(severities):
-        judged = judge([light(severity)], streaks, unended, NOW + number * timedelta(seconds=30))
+        judged = judge([light_of(severity)], streaks, unended, NOW + number * timedelta(seconds=30))
         streaks = judged.streaks
         unended = (unended | {turn.light.key for turn in judged.begun}) - {turn.light.key for turn in judged.ended}
         turns += [f"+{turn.at - NOW}" for turn in judged.begun] + [f"-{turn.at - NOW}" for turn in judged.ended]
@@ -173,3 +191,96 @@ def words_of(*lines: VersionLine) -> str:
 )
 def test_versions_say_what_the_cluster_lacks(case: str, server: str, served: dict[str, frozenset[str] | None]) -> None:
     assert_golden(f"platform-versions-{case}", words_of(*version_lines(server, "37.0.2", served)), ending="txt")
+
+
+def test_worst_tasks_stand_first_with_their_reasons() -> None:
+    lines = task_lines(tasks_at(MOMENT), MOMENT)
+    assert [(line.name, line.status.severity, line.status.word) for line in lines] == [
+        ("clean-up", "problem", "Late"),
+        ("silences", "problem", "Fails"),
+        ("node tasks", "wait", "Fails"),
+        ("schedules", "neutral", "Not begun"),
+        ("budgets", "ok", "Works"),
+    ]
+    assert lines[0].sentence.startswith("Its run began 100 min ago and has not ended.")
+    assert lines[1].sentence.startswith("Failed 40 times in a row since ")
+    assert "<Alertmanager> does not answer." in lines[1].sentence
+    assert (lines[4].every, lines[4].took, lines[4].failures) == ("1 min", "0.25 s", 0)
+
+
+@pytest.mark.parametrize(("late", "severity"), [(0.0, "ok"), (61.0, "wait"), (LATE_SECONDS, "problem")])
+def test_overdue_task_turns_amber_then_red(late: float, severity: str) -> None:
+    due_at = MOMENT - timedelta(seconds=late)
+    task = TaskRecord("budgets", 60.0, started_at=MOMENT - timedelta(hours=1), succeeded_at=MOMENT, due_at=due_at)
+    assert task_state(task, MOMENT).severity == severity
+
+
+def test_light_is_red_for_lasting_trouble_only() -> None:
+    well, _failing, failing_now, _hanging, _new = tasks_at(MOMENT)
+    red = light(tasks_at(MOMENT), MOMENT)
+    assert red.severity == "problem" and "silences" in red.sentence and "clean-up" in red.sentence
+    amber = light([well, failing_now], MOMENT)
+    assert (amber.severity, amber.sentence) == ("ok", "Fails or is slow now, and is tried again: node tasks.")
+    assert light([well], MOMENT).sentence == "1 task runs on time."
+
+
+def test_page_shows_lights_incidents_and_workloads_with_pods(admin: Client, runtime: Runtime) -> None:
+    store(BAD)
+    page = admin.get(URL).content.decode()
+    assert "Trouble with:" in page and "No pod of &lt;coredns&gt; is ready." in page
+    assert "Ongoing" in page and "Not served: x." in page
+    assert 'href="/pods/kube-system/dns-2/"' in page and 'href="/pods/kube-system/dns-2/log/"' in page
+    assert "not ready: CrashLoopBackOff" in page and "Namespace ingress-nginx is not shown" in page
+    assert page.index("coredns") < page.index("metrics-server")  # the worst first
+
+
+def test_frameworks_show_problems_first(admin: Client, runtime: Runtime, django_assert_max_num_queries: Any) -> None:
+    for number in range(3):
+        image = f"rayproject/ray:2.60.0-py3{10 + number}"
+        Environment.objects.create(id=f"ray-{number}", name=f"Ray {number}", image=image, frameworks={"ray": "2.60.0"})
+    store_old_environment()
+    with django_assert_max_num_queries(5):
+        lines = framework_lines(MOMENT)
+    with django_assert_max_num_queries(1):
+        assert framework_lines(MOMENT) == lines
+    assert [line.severity for line in lines] == ["problem", "problem", "ok", "ok", "ok"]
+    page = admin.get(URL).content.decode()
+    assert "Old Ray: Ray 2.60.0" in page and "its requirements install ray 2.40.0" in page
+    page = admin.get("/environments/old-ray/").content.decode()
+    assert "It needs Python 3.10 or later, and the environment has Python 3.9." in page
+    assert "Framework versions" not in admin.get("/environments/jupyterlab/").content.decode()
+
+
+def test_old_lights_are_unknown_and_name_the_last_state(admin: Client, runtime: Runtime) -> None:
+    store(BAD, minutes_ago=10)
+    page = admin.get(URL).content.decode()
+    assert "Not known since the controller looked last. Then: No pod of &lt;coredns&gt; is ready." in page
+
+
+@pytest.mark.parametrize("trouble", ClusterTrouble)
+def test_page_and_overview_tell_the_kind_of_trouble(admin: Client, runtime: Runtime, trouble: ClusterTrouble) -> None:
+    store(WELL)
+    runtime.nodes.mark_failed("It is so.", runtime.monotonic() - 5, trouble=trouble, at=runtime.monotonic() - 5)
+    for url in (URL, "/overview/"):
+        page = unescape(admin.get(url).content.decode())
+        assert f"{trouble.value}. It is so." in page, "of the API server"
+        assert page.count(trouble.value) >= 2, "in the banner, too"
+        assert "Trouble with" in page
+
+
+def test_own_observation_outranks_unknown_state() -> None:
+    own = [HealthPart("Database", "ok")]
+    old = light_parts([WELL], MOMENT, MOMENT + timedelta(minutes=10))
+    assert [part.severity for part in all_parts(own, old)] == ["ok"]
+    slow = light_parts([Light("database", "Database", "problem", "Slow.")], MOMENT, MOMENT)
+    assert [part.sentence for part in all_parts(own, slow)] == ["Slow."]
+    assert headline(all_parts(own, ())).word == "Platform healthy"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_page_follows_the_controller(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PlatformHealthPage, "tick_seconds", 0.05)
+    async with connected("/live/platform-health/", people.operator) as page:
+        assert "no controller has looked yet" in await page.message()
+        await sync_to_async(store)(BAD)
+        assert "No pod of &lt;coredns&gt; is ready." in await page.message_about("platform-lights")

@@ -1,4 +1,4 @@
-"""One gate says whether something may start: its rules, and that everybody who asks hears the same of the same facts."""
+"""One gate says whether something may start, also before a launch is stored: everybody who asks hears the same of the same facts."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,15 +9,27 @@ import pytest
 
 from dashboard.jobs.job_records import schedules_of
 from grid.announcements.maintenance import MAINTENANCE
-from grid.configuration import GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, WAITING_PER_PERSON, WAITING_PER_PROJECT
 from grid.core.errors import Rejected
 from grid.core.reasons import Reason
-from grid.executions.launchrequest import JobSettings
+from grid.diagnosis.launchfit import QueuePlace
+from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.request import draft
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all
 from grid.jobs.schedules import ScheduleSettings
-from grid.models import Announcement, BudgetMonth, Execution, Job, JobRun, Membership, ProjectBudget, State, Workspace
+from grid.models import (
+    Announcement,
+    BudgetMonth,
+    Execution,
+    HardwareTier,
+    Job,
+    JobRun,
+    Membership,
+    ProjectBudget,
+    State,
+    Workspace,
+)
 from grid.models.dataplane import LOCAL
 from grid.projects.departures import why_departed
 from grid.queue import ordering, snapshot, takeover
@@ -26,6 +38,7 @@ from grid.queue.launches import look_ahead
 from grid.queue.quota import Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.usage.budgets.rules import CLOSED, month_of
 from grid.workspaces import workspaces
+from tests.clusters.cluster_requests import alone, attached
 from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due
@@ -33,14 +46,12 @@ from tests.support.shop import NOW, Shop
 
 HOUR = timedelta(hours=1)
 Configure = Callable[[Any, int], None]
-
-# --- The rules ---
-
 DEPARTED, HOLD = Reason("inactive", {"owner": "alice"}), held("olga", "Not now.")
 UPGRADE = Reason(MAINTENANCE, {"text": "Upgrade", "until": None})
 TAKEOVER = taken_over("mara", NOW + HOUR, "A node burns")
 USED_UP = Reason(CLOSED, {"project": "Churn", "line": "90", "spent": "91", "month": "2026-03-01", "owner": ""})
 ALL = GateFacts(UPGRADE, TAKEOVER, {"churn": USED_UP}, {(1, "churn"): DEPARTED})
+NEXT = NOW + timedelta(minutes=1)
 
 
 def test_gate_gives_first_reason_in_order() -> None:
@@ -78,9 +89,6 @@ def test_closed_unit_lets_others_pass_without_a_position() -> None:
         "e": (HELD, 0),
     }
     assert set(order(queue)) == {"b", "c", "d"}
-
-
-# --- All who ask ---
 
 
 def announce_maintenance(shop: Shop, waits: Execution) -> None:
@@ -212,3 +220,53 @@ def test_full_queue_refuses_form_and_launch_alike(shop: Shop, waits: Execution, 
         assert refusal(form).message.startswith(words)
         assert refused_by(lambda: shop.launch(after=1)) == {(QUEUE_FULL, refusal(form).message)}
         configure(setting, setting.default)
+
+
+def place_of(request: LaunchRequest) -> QueuePlace:
+    place = look_ahead(draft(request, now=NEXT, execution_id="0123456789ab"), NEXT).place
+    assert place is not None
+    return place
+
+
+@pytest.mark.django_db
+def test_person_with_free_slots_stands_in_no_queue(shop: Shop) -> None:
+    assert look_ahead(draft(shop.request(), now=NEXT, execution_id="0123456789ab"), NEXT).place is None
+
+
+@pytest.mark.django_db
+def test_person_without_free_slots_queues_behind_earlier_launches(shop: Shop, configure: Configure) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
+    shop.launch()
+    Execution.objects.update(slots_reserved_at=NOW, state="running")
+    shop.launch()
+    place = place_of(shop.request())
+    assert (place.position, place.for_good) == (2, False)
+    assert "You use 1 of 1 slots" in place.message
+    assert "Stop something" in place.sooner
+
+
+@pytest.mark.django_db
+def test_full_tier_is_queued_for_and_another_advised(shop: Shop) -> None:
+    HardwareTier.objects.update(maximum_simultaneous=1)
+    shop.launch(shop.people.teammate)
+    Execution.objects.update(slots_reserved_at=NOW, state="running")
+    place = place_of(shop.request())
+    assert (place.position, place.for_good, place.sooner) == (1, False, "Choose another tier to start sooner.")
+
+
+@pytest.mark.django_db
+def test_launch_above_a_limit_would_never_leave_the_queue(shop: Shop, configure: Configure) -> None:
+    HardwareTier.objects.update(maximum_simultaneous=1)
+    assert place_of(attached(shop)).for_good
+    HardwareTier.objects.update(maximum_simultaneous=None)
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
+    many_slots = place_of(alone(shop))
+    assert (many_slots.for_good, many_slots.sooner) == (True, "")
+
+
+@pytest.mark.django_db
+def test_launch_stands_aside_while_queue_is_taken_over(shop: Shop) -> None:
+    takeover.take_over(by=shop.people.operator, minutes=60, reason="A node burns", now=NOW)
+    place = place_of(shop.request())
+    assert (place.position, place.for_good) == (0, False)
+    assert "decides by hand what starts" in place.message

@@ -1,12 +1,13 @@
-"""What has its slots waits for room, for its image and for its program; what is not known of these is not claimed."""
+"""What waits for room, for its image and for its program: against a simulation of every pod and node; what is not known is not claimed."""
 
 from collections.abc import Mapping
 from math import inf
 
 import pytest
+from hypothesis import given, strategies as st
 
 from grid.queue.quota import QuotaSnapshot
-from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker
+from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker, room_waits
 from grid.queue.wait_estimate.estimate import estimates
 from grid.queue.wait_estimate.inputs import Key, SurvivalCurve, WaitEstimate, WaitFacts, Work, placed
 from grid.queue.wait_estimate.observing import Observed, OnNode
@@ -17,6 +18,10 @@ LIFE: Key = ("kind", "workspace")
 UNPULLED, WHOLE = placed(KEY, with_pull=False), placed(KEY, with_pull=True)
 SIZE = 2_000_000_000
 SLOW = 1 / 50_000_000  # seconds for each byte at 50 MB/s
+NODES = ("a", "b", "c")
+LAST = 60  # seconds: all that ends has ended by then
+amounts = st.fixed_dictionaries({"cpu": st.integers(1, 4), "memory": st.integers(1, 4)})
+lives = st.dictionaries(st.sampled_from([f"r{number}" for number in range(6)]), st.integers(0, 12))
 
 
 def always(seconds: float) -> SurvivalCurve:
@@ -41,9 +46,6 @@ def estimate(
     known = {KEY: always(90.0), UNPULLED: always(12.0), WHOLE: always(30.0)} if starts is None else starts
     snapshot = QuotaSnapshot((), (), 9, {})
     return estimates(WaitFacts(snapshot, works, lives or {}, known, paces or {}, sizes or {}, observed))["w"]
-
-
-# --- On a node ---
 
 
 def on_node(seconds: float, **more: float | bool | None) -> Observed:
@@ -89,9 +91,6 @@ def test_unknown_size_is_that_of_the_last_pull() -> None:
 def test_whole_starts_are_used_without_pace_or_node_starts() -> None:
     estimated = estimate(on_node(5.0, has_image=False, size=SIZE), starts={KEY: always(90.0)}, age=8.0)
     assert estimated.expected == 82
-
-
-# --- Waiting for room ---
 
 
 def crowded(*occupants: Occupant, before: int = 0) -> Observed:
@@ -151,3 +150,83 @@ def test_unknown_facts_of_the_nodes_are_said(
 ) -> None:
     estimated = estimate(crowded(occupant), lives=lives, others=(work("r", age=age),))
     assert (estimated.expected, estimated.why) == (None, why)
+
+
+@st.composite
+def rooms(draw: st.DrawFn) -> RoomFacts:
+    occupants = draw(
+        st.lists(
+            st.builds(
+                Occupant,
+                st.sampled_from(["", *(f"r{number}" for number in range(6))]),
+                st.sampled_from(NODES),
+                amounts,
+                st.one_of(st.just(inf), st.integers(0, 12).map(float)),
+            ),
+            max_size=8,
+        )
+    )
+    count = draw(st.integers(1, 6))
+    seekers = [
+        RoomSeeker(
+            draw(st.sampled_from(["w0", "w1", "w2", "w3"])),
+            draw(amounts),
+            draw(st.frozensets(st.sampled_from(NODES), min_size=1)),
+            (draw(st.integers(-1, 1)), float(draw(st.integers(0, 3))), f"pod-{number}"),
+            draw(st.sampled_from(["", "first", "worker"])),
+        )
+        for number in range(count)
+    ]
+    free = {node: {name: draw(st.integers(0, 4)) for name in ("cpu", "memory")} for node in NODES}
+    return RoomFacts(seekers, occupants, free)
+
+
+def by_the_second(facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]) -> dict[str, float]:
+    """The same in the simplest way: in each second, end what ends, then go through the whole line, and through all nodes for each."""
+    there = []
+    for occupant in facts.occupants:
+        usual = float(rest.get(occupant.execution, inf)) if occupant.execution else inf
+        there.append((min(usual, occupant.ends_within), occupant.node, occupant.requests))
+    line = sorted(facts.seekers, key=lambda seeker: seeker.rank)
+    size = {node: dict(free) for node, free in facts.free.items()}
+    for _, node, requests in there:
+        for name, amount in requests.items():
+            size[node][name] += amount
+    placed: dict[str, dict[str, float]] = {}
+    for second in range(LAST):
+        there = [held for held in there if held[0] > second]
+        for seeker in list(line):
+            rooms = []
+            for node in sorted(seeker.nodes):
+                left = {
+                    name: size[node][name] - sum(asked[name] for _, other, asked in there if other == node)
+                    for name in ("cpu", "memory")
+                }
+                if all(seeker.requests[name] <= left[name] for name in left):
+                    rooms.append((left["cpu"], left["memory"], node))
+            if rooms:
+                line.remove(seeker)
+                there.append((second + float(holds.get(seeker.execution, inf)), max(rooms)[2], seeker.requests))
+                parts = placed.setdefault(seeker.execution, {})
+                parts[seeker.part] = min(parts.get(seeker.part, inf), float(second))
+    needed: dict[str, set[str]] = {}
+    for seeker in facts.seekers:
+        if seeker.part:
+            needed.setdefault(seeker.execution, set()).add(seeker.part)
+    return {
+        id: max(placed[id][part] for part in parts)
+        for id, parts in needed.items()
+        if parts <= placed.get(id, {}).keys()
+    }
+
+
+@given(rooms(), lives, st.dictionaries(st.sampled_from(["w0", "w1", "w2", "w3"]), st.integers(1, 6)))
+def test_waits_equal_those_of_a_scheduler_by_the_second(
+    facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]
+) -> None:
+    waits = room_waits(
+        facts,
+        {id: float(seconds) for id, seconds in rest.items()},
+        {id: float(seconds) for id, seconds in holds.items()},
+    )
+    assert waits == by_the_second(facts, rest, holds)

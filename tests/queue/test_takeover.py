@@ -1,4 +1,4 @@
-"""An operator takes over the queue: only what operators put in front starts, everybody is told, and afterwards the turns are as before."""
+"""An operator takes over the queue: only what operators put in front starts, everybody is told, and afterwards turns are as before."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,12 +12,15 @@ from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
 from grid.queue.gate import GateFacts, taken_over, why_not_start
 from grid.queue.quota import QueuedUnit, QuotaSnapshot, admit
+from tests.conftest import People
 from tests.queue.queues import moved_snapshots
+from tests.shell.browsing import client_of
 from tests.support.admitting import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 HOUR = timedelta(hours=1)
+PAGE = "/queue/take-over/"
 
 
 def take_over(shop: Shop, minutes: int = 60) -> QueueTakeover:
@@ -80,3 +83,21 @@ def test_takeover_has_one_operator_and_anybody_ends_it(shop: Shop) -> None:
         ["given back"],
         ["reason", "taken over"],
     ]
+
+
+@pytest.mark.usefixtures("runtime")
+def test_takeover_names_its_operator_and_another_gives_it_back(people: People) -> None:
+    client = client_of(people.operator)
+    assert f'href="{PAGE}"' in client.get("/queue/").text
+    assert client.post(PAGE, {"do": "take", "minutes": "60", "reason": ""}).status_code == 422
+    taken = client.post(PAGE, {"do": "take", "minutes": "60", "reason": "A <node> burns"}, follow=True)
+    assert "You decide what starts, until" in taken.text
+    other = client_of(people.admin)
+    page = other.get(PAGE).text
+    assert people.operator.username in page and "A &lt;node&gt; burns" in page
+    late = other.post(PAGE, {"do": "take", "minutes": "15", "reason": "Mine"})
+    assert late.status_code == 422 and "has taken over the queue until" in late.text
+    assert "The queue goes by turn again." in other.post(PAGE, {"do": "back"}, follow=True).text
+    assert other.post(PAGE, {"do": "back"}).status_code == 422
+    assert QueueTakeover.objects.count() == 1
+    assert PAGE not in client_of(people.owner).get("/queue/").text

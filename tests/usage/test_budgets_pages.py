@@ -1,25 +1,55 @@
-"""Budgets on pages: the meter and its course, the form of admins, and what is left for a launch. Who may open them: tests/access."""
+"""Budgets on pages: meter, course, form, what is left for a launch; sums count each second once. Who may open them: tests/access."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dashboard.usage.viewmodels.budgets import budget_view, left_words
-from grid.models import AuditEntry, BudgetMonth, Execution, Job, JobRun, Project, ProjectBudget, UsageInterval
-from grid.usage.budgets.keeper import count, set_budget
+from grid.controller.downtime import Downtime
+from grid.models import (
+    AuditEntry,
+    BudgetMonth,
+    DailyUsage,
+    Execution,
+    Job,
+    JobRun,
+    Project,
+    ProjectBudget,
+    UsageInterval,
+)
+from grid.usage import dailyusage
+from grid.usage.budgets import keeper as spending
+from grid.usage.budgets.keeper import SettledSpending, count, set_budget
 from grid.usage.budgets.rules import Budget
 from tests.clusters.clustering import make_interval
 from tests.conftest import People
+from tests.controller.world import World, fresh, in_world
 from tests.executions.executing import make_environment, make_execution, make_project, make_workspace
 from tests.executions.launching import ATTACHED
+from tests.platformhealth.test_running import comes_up, running as controlled
 from tests.shell.browsing import client_of
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import passes
+from tests.test_query_plans import scans
+from tests.usage.budgeting import APRIL, DAY, HOUR, MARCH, MINUTE, budget, interval, notified, spend
+from tests.usage.test_budgets import running
 from tests.workspaces.workspaces import resume, sent
 
 PATH = "/projects/churn/budget/"
 POSTED = {"amount": "100", "warning_percent": "80", "stop_percent": "100", "at_stop": "refuse"}
 CHURN = Budget("churn", "Churn", Decimal(100))
 TENTH = datetime(2026, 3, 10, 12, tzinfo=UTC)
+MOMENTS = st.integers(-3 * 1440, 34 * 1440).map(lambda minute: MARCH + minute * MINUTE)
+INTERVALS = st.lists(
+    st.tuples(
+        MOMENTS, st.integers(0, 4000), st.sampled_from(["0", "0.0125", "1", "33.3333"]), st.sampled_from(["open", "ended", "gone"])
+    ),
+    max_size=12,
+)  # fmt: skip
 
 
 def costs(*amounts: int) -> dict[date, Decimal]:
@@ -159,3 +189,94 @@ class TestPages:
             assert answer[0] != 302
             assert "has spent $12.00 of its $12.00" in answer[1]
         assert JobRun.objects.count() == 1
+
+
+@pytest.mark.django_db
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(intervals=INTERVALS, now=MOMENTS)
+def test_spending_is_the_sum_of_each_pod_second(
+    shop: Shop, intervals: list[tuple[datetime, int, str, str]], now: datetime
+) -> None:
+    UsageInterval.objects.all().delete()
+    DailyUsage.objects.all().delete()
+    Execution.objects.all().delete()
+    other = Project.objects.filter(pk="other").first() or Project.objects.start(
+        id="other", name="Other", owner=shop.people.owner
+    )
+    row = shop.launch()
+    begin = now.replace(day=1, hour=0, minute=0)
+    end = min(now, (begin + 31 * DAY).replace(day=1))
+    expected = dict.fromkeys(("churn", "other"), Decimal(0))
+    for number, (began, minutes, price, how) in enumerate(intervals):
+        ended = None if how == "open" else began + minutes * MINUTE
+        if began > now or (ended is not None and ended > now):
+            continue  # nothing is recorded before it happens
+        project = other.pk if number % 3 == 0 else shop.project.pk
+        held = interval(row, began, ended, price=price, project=project)
+        seconds = max(timedelta(), min(ended or now, end) - max(began, begin)) / timedelta(seconds=1)
+        expected[project] += Decimal(price) * int(seconds) / 3600
+        if how == "gone" and ended is not None and ended < now - DAY:
+            held.refresh_from_db()
+            dailyusage.add(dailyusage.added_up([held]))
+            held.delete()
+    assert spending.spent(["churn", "other"], now) == pytest.approx(expected, abs=Decimal("1e-20"))
+
+
+@pytest.mark.django_db
+def test_counting_reads_a_month_and_not_the_history(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "1")
+    with CaptureQueriesContext(connection) as queries:
+        earlier = count(None, now=NOW)
+        count(earlier, now=NOW)
+    assert list(scans(queries)) == []
+
+
+def test_earlier_spending_is_reread_daily_and_for_new_projects() -> None:
+    earlier = SettledSpending(NOW, {"churn": Decimal(1)})
+    known = {"churn": Budget("churn", "Churn", Decimal(1))}
+    assert earlier.serves(known, NOW + 9 * MINUTE)
+    assert not earlier.serves(known, NOW + 10 * MINUTE)
+    assert not earlier.serves({**known, "new": known["churn"]}, NOW)
+    assert not SettledSpending(APRIL - MINUTE, earlier.spent).serves(known, APRIL)
+    assert not earlier.serves(known, NOW - MINUTE), "the clock went back"
+
+
+@in_world
+async def test_usage_ended_without_a_leader_is_known_before_counting(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    async with controlled(world):
+        await comes_up(world, execution)
+    UsageInterval.objects.update(price_per_hour=1)
+    budget(shop, "40", at_stop="stop")
+    spend(shop, "1")
+    world.finish(world.pod_of(execution), 0)
+    world.passes(2 * DAY.total_seconds())
+    world.cluster.available = False
+    async with controlled(world, away=Downtime("controller", NOW, world.now)):
+        await passes(5)
+        world.cluster.available = True
+        await passes(90)
+    month = BudgetMonth.objects.get()
+    assert month.spent == 1
+    assert month.stopped_at is None
+    assert notified() == []
+
+
+@pytest.mark.django_db
+def test_stop_line_reached_by_mistake_is_told_anew_later(shop: Shop) -> None:
+    runs = running(shop)
+    budget(shop, "75", at_stop="stop")
+    open_one = interval(runs, NOW - 80 * HOUR, None)
+    count(None, now=NOW)
+    assert len(notified("stopping_soon")) == 1
+    UsageInterval.objects.filter(pk=open_one.pk).update(ended_at=NOW - 10 * HOUR, seconds=70 * 3600)
+    count(None, now=NOW + 11 * MINUTE)
+    spend(shop, "5")
+    count(None, now=NOW + DAY)
+    assert fresh(runs).stop_requested_at is None
+    assert [len(notified()), len(notified("stopping_soon"))] == [4, 2]
+    count(None, now=NOW + DAY + 10 * MINUTE)
+    assert fresh(runs).stop_requested_at is not None

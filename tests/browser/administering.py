@@ -1,18 +1,21 @@
-"""What the browser tests of the admin pages put on the stage: a catalogue as after some months, and a cluster to fit it to."""
+"""What the tests of the admin pages put on the stage: a catalogue, a cluster to fit it to, the demonstration, and the audit log."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib.auth.models import Group
 
 from grid import configuration as centralconfig
+from grid.audit.sealing import seal
 from grid.environments import revisions
 from grid.environments.revisions import BuildProgress
 from grid.executions.spec import tier_spec
 from grid.kube.resources import CONFIG_MAPS, NODES
 from grid.models import (
+    AuditChain,
     AuditEntry,
     ConfigRecord,
     Environment,
@@ -27,6 +30,7 @@ from grid.models import (
 )
 from tests.browser.server import Stage
 from tests.support import builders
+from tests.support.cluster import POPULATION
 from tests.support.frozen import on_tier
 from tests.support.settings import change
 
@@ -54,6 +58,8 @@ COMMAND = (
     *("--ServerApp.base_url={base_url}", "--ServerApp.allow_remote_access=True", "--ServerApp.trust_xheaders=True"),
     *("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"),
 )
+_LONG_PATH = "/archive/2026/data.parquet"
+LONG = "a-name-that-is-as-long-as-names-may-become"
 
 
 def forget_all() -> None:
@@ -154,3 +160,42 @@ def _fill_people() -> None:
 async def people(stage: Stage) -> None:
     """A closed account with a long name; whoever an earlier test invited is gone."""
     await sync_to_async(_fill_people)()
+
+
+async def begin_demonstration(stage: Stage) -> None:
+    settings.DEMO, stage.cluster.sandbox = True, POPULATION
+
+
+async def end_demonstration(stage: Stage) -> None:
+    settings.DEMO, stage.cluster.sandbox = False, None
+
+
+def _write_entries() -> None:
+    _remove_entries()  # what earlier tests of this stage did
+    now = datetime.now(UTC)
+    rows = (
+        ("ada-admin", "changed", "hardwaretier", "small", "Small", {"cores": ["1", "2"], "kinds": [["job"], ["app"]]}),
+        ("ada-admin", "created", "environment", "py", "Python 3.12", {"name": [None, "Python 3.12"]}),
+        (LONG, "changed", "project", "churn", "Customer churn", {"f": ["", _LONG_PATH]}),
+        ("ada-admin", "unlocked", "login", "eve", "eve at 203.0.113.9", {"failures": [12, 0]}),
+    )
+    for number in range(60):
+        columns = ("actor_name", "action", "object_type", "object_id", "object_name", "changes")
+        entry = dict(zip(columns, rows[number % len(rows)], strict=True))
+        AuditEntry.objects.create(at=now - timedelta(minutes=number), **entry)
+        if number == 58:
+            while seal(now):
+                pass
+
+
+def _remove_entries() -> None:
+    AuditEntry.objects.all().delete()
+    AuditChain.objects.all().delete()
+
+
+async def audit_entries(stage: Stage) -> None:
+    await sync_to_async(_write_entries)()
+
+
+async def no_audit_entries(stage: Stage) -> None:
+    await sync_to_async(_remove_entries)()

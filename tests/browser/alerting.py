@@ -1,4 +1,4 @@
-"""What the browser tests of alerts put on the stage."""
+"""What the browser tests of alerts and announcements put on the stage."""
 
 from datetime import timedelta
 
@@ -8,12 +8,17 @@ from django.conf import settings
 from django.utils import timezone
 
 from dashboard.alerts import page as pages
-from grid.models import Alert, AlertSilence
+from dashboard.announcements import records as announced
+from grid.models import Alert, AlertSilence, Announcement
 from tests.browser import executing
 from tests.browser.server import Stage
 
 _period = pytest.MonkeyPatch()
 LONG = "The database has taken longer than a second for each write within the last five minutes, and everybody waits for it."
+LONG_ANNOUNCEMENT = (
+    "Compute Grid is upgraded on Sunday. Save what you have in memory, push what you want to keep, and expect the notebooks that are "
+    "still running afterwards to be a little slower for an hour, because images are pulled again on every node of the cluster."
+)
 
 
 async def quick(stage: Stage) -> None:
@@ -69,3 +74,37 @@ async def _fire(name: str, severity: str, summary: str, *, runbook: str = "", **
         )  # fmt: skip
 
     await sync_to_async(fire)()
+
+
+async def quick_announcements(stage: Stage) -> None:
+    """A team at work and no announcements; open pages look for one a few times a second, instead of twice a minute."""
+    for name, seconds in (("LOOK_SECONDS", 0.2), ("SPREAD_SECONDS", 0.1), ("KEPT_SECONDS", 0.1)):
+        _period.setattr(announced, name, seconds)
+    await Announcement.objects.all().adelete()
+    await executing.team(stage)
+
+
+async def two_announcements(stage: Stage) -> None:
+    """A long warning with maintenance, a short text, and one that has ended."""
+    await sync_to_async(_write_two)()
+
+
+async def end_announcements(stage: Stage) -> None:
+    _period.undo()
+    await Announcement.objects.all().adelete()
+
+
+def _write_two() -> None:
+    now, hour = timezone.now(), timedelta(hours=1)
+    Announcement.objects.create(
+        text=LONG_ANNOUNCEMENT,
+        severity="warning",
+        from_at=now - hour,
+        until_at=now + 12 * hour,
+        no_launches_from=now - hour / 2,
+        author_name="olga-operator",
+    )
+    Announcement.objects.create(text="The registry is slow.", from_at=now - hour, author_name="ada-admin")
+    Announcement.objects.create(
+        text="The GPUs are back.", from_at=now - 9 * hour, until_at=now - hour, author_name="olga-operator"
+    )

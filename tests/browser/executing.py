@@ -1,4 +1,4 @@
-"""What the executions' browser tests put on the stage: a team with tiers, and executions in every state."""
+"""What the executions' browser tests put on the stage: a team with tiers, and executions in every state, also about to be stopped."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from grid.configuration import WORKSPACE_IDLE
 from grid.core.labels import KEYS, NODE_POOL
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import (
     ApiCheckRun,
+    ConfigRecord,
     Environment,
     Execution,
     ExecutionLog,
@@ -20,6 +22,7 @@ from grid.models import (
     LifecycleEntry,
     Project,
     StartUp,
+    StopPlan,
     User,
     Workspace,
 )
@@ -276,3 +279,29 @@ async def slow_lists(stage: Stage, seconds: float) -> None:
     _slowed.undo()
     if seconds:
         slow_filling(_slowed, seconds)
+
+
+async def about_to_stop(stage: Stage, id: str) -> None:
+    """A workspace of alice's that was idle for 52 minutes of 75."""
+    await team(stage)
+    await put(stage, id=id, state="running", title="Forgotten", minutes=300)
+
+    def write() -> None:
+        now = datetime.now(UTC)
+        ConfigRecord.objects.update_or_create(key=WORKSPACE_IDLE.key, defaults={"value": "75"})
+        Execution.objects.filter(pk=id).update(started_at=now - timedelta(hours=4))
+        StopPlan.objects.create(
+            execution_id=id,
+            active_at=now - timedelta(minutes=52),
+            looked_at=now,
+            evidence="no kernel busy, no terminal activity, CPU under 1 %",
+            cause="idle",
+            stops_at=now + timedelta(minutes=23),
+        )
+
+    await sync_to_async(write)()
+    await _take_in(stage)
+
+
+async def no_limits(stage: Stage) -> None:
+    await sync_to_async(ConfigRecord.objects.all().delete)()

@@ -1,4 +1,4 @@
-"""What the launch form's browser tests put on the stage: environments with frameworks, and two nodes that may become five."""
+"""What the launch form's tests put on the stage: environments with frameworks, nodes that may become more, and ended runs with peaks."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,11 +6,14 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from grid.kube.resources import CONFIG_MAPS, NODES
-from grid.models import ConfigRecord, Environment, Execution
+from grid.models import ConfigRecord, Environment, Execution, PeakUse
 from tests.browser import executing
 from tests.browser.administering import AUTOSCALER
 from tests.browser.server import Stage
 from tests.support import builders
+
+LAST, SHORT = "kkkk2222kc", "kkkk2222mm"
+GIB = 2**30
 
 
 def _environments() -> None:
@@ -43,3 +46,32 @@ async def launched(stage: Stage) -> list[dict[str, Any]]:
         return [{**row, "spec": (row["spec"] or {}).get("cluster")} for row in rows]
 
     return await sync_to_async(read)()
+
+
+def _write_peak(id: str, gibibytes: float) -> None:
+    PeakUse.objects.create(
+        execution_id=id,
+        memory_peak_bytes=int(gibibytes * GIB),
+        cpu_peak_millicores=700,
+        cpu_sum_millicores=6000,
+        samples=20,
+    )
+
+
+async def runs(stage: Stage) -> None:
+    """Three runs that would have done with less, and one that ran out of memory."""
+    await team(stage)
+    now = datetime.now(UTC)
+    ended: dict[str, Any] = {
+        "kind": "job",
+        "environment": await Environment.objects.aget(pk="script"),
+        "ended_at": now,
+        "settled_at": now,
+    }
+    for id in ("kkkk2222ka", "kkkk2222kb", LAST):
+        await executing.put(stage, id, "succeeded", minutes=30, tier="large", title="train", **ended)
+        await sync_to_async(_write_peak)(id, 3.0)
+    message = "The program used more memory than its limit."
+    short = {**ended, "reason": "out_of_memory", "message": message}
+    await executing.put(stage, SHORT, "failed", minutes=20, title="merge", **short)
+    await sync_to_async(_write_peak)(SHORT, 3.9)

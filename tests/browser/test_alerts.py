@@ -1,22 +1,14 @@
 """Alerts and announcements in a real browser: open pages have them by themselves, until they are silenced or each person hides them."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import alerting, announcing
-from tests.browser.conftest import Visit
+from tests.browser import alerting
+from tests.browser.conftest import StageProcess, Visit, on_stage
 from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
-
-@pytest.fixture
-def alerts(stage: StageProcess) -> Iterator[None]:
-    stage.play(alerting.quick)
-    yield
-    stage.play(alerting.end)
+alerts = on_stage(alerting.quick, end=alerting.end, autouse=False)
 
 
 @pytest.mark.usefixtures("alerts")
@@ -55,11 +47,7 @@ def test_alerts_page_and_lines_have_no_visible_fault(stage: StageProcess, visit:
     look_on_screens(page, "alerts")
 
 
-@pytest.fixture
-def announcements(stage: StageProcess) -> Iterator[None]:
-    stage.play(announcing.quick)
-    yield
-    stage.play(announcing.end)
+announcements = on_stage(alerting.quick_announcements, end=alerting.end_announcements, autouse=False)
 
 
 @pytest.mark.usefixtures("announcements")
@@ -89,7 +77,7 @@ def test_announcement_is_live_on_open_pages_and_hidden_individually(visit: Visit
 
 @pytest.mark.usefixtures("announcements")
 def test_announcement_banners_and_list_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
-    stage.play(announcing.two)
+    stage.play(alerting.two_announcements)
     page = visit("olga-operator", "/announcements/")
     expect(page.locator(".announcement")).to_have_count(2)
     look_on_screens(page, "announcements")

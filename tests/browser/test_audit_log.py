@@ -1,24 +1,15 @@
 """The audit log in a real browser: filtered as one types, read page by page, and exported."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser import auditing
-from tests.browser.conftest import Visit
+from tests.browser import administering
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
+
+recorded = on_stage(administering.audit_entries, end=administering.no_audit_entries, autouse=False)
 
 
-@pytest.fixture
-def recorded(stage: StageProcess) -> Iterator[StageProcess]:
-    stage.play(auditing.entries)
-    yield stage
-    stage.play(auditing.nothing)
-
-
-def test_audit_log_is_filtered_read_on_and_exported(visit: Visit, recorded: StageProcess) -> None:
+def test_audit_log_is_filtered_read_on_and_exported(visit: Visit, recorded: None) -> None:
     page = visit("ada-admin", "/audit-log/")
     expect(page.get_by_text("1 entry is not sealed yet")).to_be_visible()
     look_on_screens(page, "audit-log")

@@ -4,10 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import clustering
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
 PATH = f"/executions/{clustering.ID}/"
 PAGES = {

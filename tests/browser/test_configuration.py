@@ -2,21 +2,15 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import administering
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
 ADMIN = "ada-admin"
 PAGE = "/configuration/"
-
-
-@pytest.fixture(autouse=True)
-def settings(stage: StageProcess) -> None:
-    stage.play(administering.changed_settings)
+settings = on_stage(administering.changed_settings)
 
 
 def field(page: Page, title: str) -> Locator:

@@ -1,22 +1,14 @@
 """The demonstration's page in a real browser: it fits a phone, can be used by everybody, and a slider says its value."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser import administering, demonstrating
-from tests.browser.conftest import Visit
+from tests.browser import administering
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
-
-@pytest.fixture(autouse=True)
-def demonstration(stage: StageProcess) -> Iterator[None]:
-    stage.play(administering.catalogues)
-    stage.play(demonstrating.begin)
-    yield
-    stage.play(demonstrating.end)
+demonstration = on_stage(
+    administering.catalogues, administering.begin_demonstration, end=administering.end_demonstration
+)
 
 
 def test_demonstration_page_is_accessible_and_slider_says_its_value(visit: Visit) -> None:

@@ -5,10 +5,9 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser import executing, scenes
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import look_at
-from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
 

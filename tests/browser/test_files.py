@@ -2,24 +2,17 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import filing
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
 FILES = "/projects/churn/files/"
+filed = on_stage(filing.two_runs, autouse=False)
 
 
-@pytest.fixture
-def filed(stage: StageProcess) -> StageProcess:
-    stage.play(filing.two_runs)
-    return stage
-
-
-def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess) -> None:
+def test_pages_of_files_look_as_they_should(visit: Visit, filed: None) -> None:
     page = visit("alice", FILES)
     look_on_screens(page, "files")
     for name, query in (
@@ -39,7 +32,7 @@ def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess) -
     look_on_screens(page, "results")
 
 
-def test_member_finds_a_file_and_its_earlier_version(visit: Visit, filed: StageProcess, tmp_path: Path) -> None:
+def test_member_finds_a_file_and_its_earlier_version(visit: Visit, filed: None, tmp_path: Path) -> None:
     page = visit("bob", "/projects/churn/")
     page.get_by_role("link", name="Files", exact=True).click()
     page.get_by_label("Branch", exact=True).select_option("job-second")
@@ -56,7 +49,7 @@ def test_member_finds_a_file_and_its_earlier_version(visit: Visit, filed: StageP
     assert (tmp_path / "file").read_text() == "name,left\n<script>alert(1)</script>,1\n"
 
 
-def test_a_member_reads_a_result_of_a_run(visit: Visit, filed: StageProcess) -> None:
+def test_a_member_reads_a_result_of_a_run(visit: Visit, filed: None) -> None:
     page = visit("alice", f"/executions/{filing.SAVED}/")
     page.get_by_role("link", name="Show results").click()
     expect(page.get_by_text("1 files of the results (2.0 MiB) are not kept")).to_be_visible()
@@ -66,7 +59,7 @@ def test_a_member_reads_a_result_of_a_run(visit: Visit, filed: StageProcess) -> 
 
 
 def test_a_member_uploads_files_replaces_moves_and_deletes_one(
-    visit: Visit, filed: StageProcess, forgiven: list[str], tmp_path: Path
+    visit: Visit, filed: None, forgiven: list[str], tmp_path: Path
 ) -> None:
     forgiven.append("422")
     for name in ("customers.csv", "more.csv"):

@@ -4,21 +4,15 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import executing
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.following import follow
 from tests.browser.looks import ROWS, highest_row, look_at
-from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
+working = on_stage(executing.working_day, autouse=False)
 
 
-@pytest.fixture
-def working(stage: StageProcess) -> StageProcess:
-    stage.play(executing.working_day)
-    return stage
-
-
-def test_phone_menu_opens_and_leads_to_a_page(visit: Visit, working: StageProcess) -> None:
+def test_phone_menu_opens_and_leads_to_a_page(visit: Visit, working: None) -> None:
     page = visit("olga-operator", "/", width=390)
     link = page.get_by_role("navigation", name="Main").get_by_role("link", name="Infrastructure")
     expect(link).to_be_hidden()
@@ -28,7 +22,7 @@ def test_phone_menu_opens_and_leads_to_a_page(visit: Visit, working: StageProces
     follow(page)
 
 
-def test_question_is_a_dialog_that_escape_closes(visit: Visit, working: StageProcess) -> None:
+def test_question_is_a_dialog_that_escape_closes(visit: Visit, working: None) -> None:
     page = visit("olga-operator", "/executions/aaaa2222bb/")
     follow(page)
     page.get_by_role("link", name="Stop").click()
@@ -45,7 +39,7 @@ def test_question_is_a_dialog_that_escape_closes(visit: Visit, working: StagePro
     expect(dialog).to_be_hidden()
 
 
-def test_several_executions_are_selected_and_stopped_after_one_question(visit: Visit, working: StageProcess) -> None:
+def test_several_executions_are_selected_and_stopped_after_one_question(visit: Visit, working: None) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
     bar = page.locator(".selected")
@@ -70,7 +64,7 @@ def test_several_executions_are_selected_and_stopped_after_one_question(visit: V
 
 
 @pytest.mark.parametrize("path", [PATH, "/infrastructure/"])
-def test_rows_are_one_line_and_on_a_phone_three(visit: Visit, working: StageProcess, path: str) -> None:
+def test_rows_are_one_line_and_on_a_phone_three(visit: Visit, working: None, path: str) -> None:
     page = visit("olga-operator", path)
     follow(page)
     for width, most in ROWS:
@@ -90,7 +84,7 @@ def cut_cell(page: Page) -> Locator:
     return page.locator("#cut")
 
 
-def test_cut_text_of_row_is_shown_on_keyboard_focus(visit: Visit, working: StageProcess) -> None:
+def test_cut_text_of_row_is_shown_on_keyboard_focus(visit: Visit, working: None) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
     row, whole = cut_cell(page), page.locator(".cell-whole")

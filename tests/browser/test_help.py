@@ -4,9 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import launching
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit
 from tests.browser.looks import PHONE, WIDE, look_at, look_on_screens
-from tests.browser.stage import StageProcess
 
 LEAST_TARGET = 24  # px, of WCAG 2.2
 

@@ -1,25 +1,15 @@
 """The knowledge base in a real browser: an entry is made, tried and found, on a phone and in the dark too."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import administering, knowing
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit, on_stage
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
 LOG = "INFO loading the solver\nConnectionRefusedError: [Errno 111] Connection refused\nfatal: LIC-17 checkout failed\nbye\n"
-
-
-@pytest.fixture(autouse=True)
-def known(stage: StageProcess) -> Iterator[None]:
-    stage.play(administering.catalogues)
-    stage.play(knowing.nothing_known)
-    yield
-    stage.play(knowing.nothing_known)
+known = on_stage(administering.catalogues, knowing.nothing_known, end=knowing.nothing_known)
 
 
 def test_entry_of_admin_explains_the_next_matching_failed_job(stage: StageProcess, visit: Visit) -> None:

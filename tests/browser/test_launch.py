@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, expect
@@ -12,18 +11,14 @@ from grid.executions import dryrun
 from grid.executions.dryrun import DryRunAnswer
 from grid.kube.resources import PODS
 from grid.models import CheckOutcome, HardwareTier, LaunchCheck
-from tests.browser import launching, sizing
-from tests.browser.conftest import ANYTHING, Visit
+from tests.browser import launching
+from tests.browser.conftest import ANYTHING, StageProcess, Visit, on_stage
 from tests.browser.following import tab_to
 from tests.browser.looks import look_on_screens
 from tests.browser.server import Stage
-from tests.browser.stage import StageProcess
 from tests.support import builders
 
-
-@pytest.fixture(autouse=True)
-def team(stage: StageProcess) -> None:
-    stage.play(launching.team)
+team = on_stage(launching.team)
 
 
 def form(visit: Visit, path: str, **options: Any) -> Page:
@@ -237,13 +232,11 @@ def test_no_verdict_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit) ->
     look_on_screens(page, "fit-cluster")
 
 
-@pytest.fixture
-def runs(stage: StageProcess) -> None:
-    stage.play(sizing.runs)
+runs = on_stage(launching.runs, autouse=False)
 
 
 def test_a_smaller_tier_is_chosen_with_one_click(visit: Visit, runs: None) -> None:
-    page = visit("alice", f"/launch/?from={sizing.LAST}")
+    page = visit("alice", f"/launch/?from={launching.LAST}")
     small = page.get_by_role("radio", name="Small")
     expect(small).not_to_be_checked()
     expect(page.locator(".size-hint")).to_contain_text(
@@ -255,7 +248,7 @@ def test_a_smaller_tier_is_chosen_with_one_click(visit: Visit, runs: None) -> No
 
 
 def test_larger_tier_is_chosen_after_running_out_of_memory(visit: Visit, runs: None) -> None:
-    page = visit("alice", f"/executions/{sizing.SHORT}/")
+    page = visit("alice", f"/executions/{launching.SHORT}/")
     expect(page.locator(".size-note")).to_be_visible()
     look_on_screens(page, "size-short")
     page.get_by_role("link", name="Launch again on Large (28 GiB)").click()

@@ -3,9 +3,8 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing, scenes
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.stage import StageProcess
 
 NODES = "/infrastructure/"
 WATCH_LIGHTS = """() => {

@@ -4,9 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, scenes
-from tests.browser.conftest import ANYTHING, Visit
+from tests.browser.conftest import ANYTHING, StageProcess, Visit
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
 POD = "workspace-aaaa2222bb"
 PATH = "/executions/aaaa2222bb/?tab=log"

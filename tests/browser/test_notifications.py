@@ -7,15 +7,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import notifying, queueing
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit, on_stage
 from tests.browser.following import follow
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
-
-@pytest.fixture(autouse=True)
-def none(stage: StageProcess) -> None:
-    stage.play(notifying.none)
+none = on_stage(notifying.none)
 
 
 def test_new_notification_is_counted_and_toasted_on_open_page(stage: StageProcess, visit: Visit) -> None:
@@ -87,11 +83,7 @@ def test_a_webhook_is_set_tested_and_chosen(
     assert events == ["test", "test", "failed"]
 
 
-@pytest.fixture
-def launches_wait(stage: StageProcess) -> Iterator[None]:
-    stage.play(queueing.two_people_wait)
-    yield
-    stage.play(queueing.end)
+launches_wait = on_stage(queueing.two_people_wait, end=queueing.end, autouse=False)
 
 
 def test_owners_of_ticked_executions_are_written_to_at_once(visit: Visit, launches_wait: None) -> None:

@@ -2,18 +2,13 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
-
-@pytest.fixture(autouse=True)
-def day(stage: StageProcess) -> None:
-    stage.play(executing.working_day)
+day = on_stage(executing.working_day)
 
 
 def chosen(page: Page) -> str:

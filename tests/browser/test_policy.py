@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import administering
-from tests.browser.conftest import ANYTHING, Visit
-from tests.browser.stage import StageProcess
+from tests.browser.conftest import ANYTHING, StageProcess, Visit, on_stage
 
 ADMIN = "ada-admin"
 # All other tests' pages are under it too, and fail for what it refuses.
@@ -32,11 +31,7 @@ _SUBMIT = """([address, patience]) => new Promise(resolve => {
     frame.submit();
     setTimeout(() => resolve("allowed"), patience);
 })"""
-
-
-@pytest.fixture(autouse=True)
-def catalogues(stage: StageProcess) -> None:
-    stage.play(administering.catalogues)
+catalogues = on_stage(administering.catalogues)
 
 
 def test_pages_of_djangos_admin_keep_policy_and_scripts(visit: Visit) -> None:

@@ -1,26 +1,19 @@
-"""The queue page in a real browser: what an operator decides about one person's launch, another person sees at once."""
+"""The queue and the rush planner in a real browser: what an operator decides, another person sees at once; a plan is made and removed."""
 
 import re
-from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import queueing
-from tests.browser.conftest import Visit
+from tests.browser import queueing, rushing
+from tests.browser.conftest import Visit, on_stage
 from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import LINE, highest_row, look_on_screens
 from tests.browser.queueing import OURS, THEIRS
-from tests.browser.stage import StageProcess
 
 _MINUTES = re.compile(r"About (\d+) min")
-
-
-@pytest.fixture(autouse=True)
-def waiting(stage: StageProcess) -> Iterator[None]:
-    stage.play(queueing.two_people_wait)
-    yield
-    stage.play(queueing.end)
+waiting = on_stage(queueing.two_people_wait, end=queueing.end, autouse=False)
+course = on_stage(rushing.before_a_course, end=rushing.nothing, autouse=False)
 
 
 def row(page: Page, id: str) -> Locator:
@@ -51,7 +44,7 @@ def decide(page: Page, title: str, button: str, *, reason: str = "") -> None:
     follow(page)
 
 
-def test_open_page_of_owner_shows_operator_decision_by_itself(visit: Visit) -> None:
+def test_open_page_of_owner_shows_operator_decision_by_itself(visit: Visit, waiting: None) -> None:
     page = visit("alice", "/queue/")
     follow(page)
     expect(page.locator("#queue-head")).to_contain_text(
@@ -90,7 +83,7 @@ def test_open_page_of_owner_shows_operator_decision_by_itself(visit: Visit) -> N
     not_reloaded(owner)
 
 
-def test_queue_pages_have_no_visible_fault(visit: Visit) -> None:
+def test_queue_pages_have_no_visible_fault(visit: Visit, waiting: None) -> None:
     page = visit("olga-operator", "/queue/")
     follow(page)
     expect(position(page, OURS)).to_have_text("1")
@@ -101,7 +94,7 @@ def test_queue_pages_have_no_visible_fault(visit: Visit) -> None:
     look_on_screens(page, "queue-order")
 
 
-def test_several_are_held_and_released_after_one_question_each(visit: Visit) -> None:
+def test_several_are_held_and_released_after_one_question_each(visit: Visit, waiting: None) -> None:
     page = visit("olga-operator", "/queue/")
     follow(page)
     for id in (OURS, THEIRS):
@@ -122,3 +115,32 @@ def test_several_are_held_and_released_after_one_question_each(visit: Visit) -> 
     bar.get_by_role("button", name="Release").click()
     question.get_by_role("button", name="Release 1 execution").click()
     expect(page.locator("body")).to_contain_text("1 execution released.")
+
+
+def test_an_operator_plans_a_rush_and_removes_the_plan(visit: Visit, course: None) -> None:
+    page = visit("olga-operator", "/rush/")
+    look_on_screens(page, "rush")
+    page.get_by_label("Places", exact=True).fill("40")
+    page.get_by_label("Tier", exact=True).select_option(label="Medium")
+    page.get_by_label("Environment", exact=True).select_option(label="JupyterLab")
+    page.get_by_label("Ready at").fill("09:00")
+    page.get_by_label("Until", exact=True).fill("12:00")
+    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_label("On one day").fill(f"{datetime.now(UTC) + timedelta(days=30):%Y-%m-%d}")
+    page.get_by_role("button", name="See what it takes").click()
+    expect(page.get_by_role("alert")).to_contain_text("on which 10 places of Medium fit")
+    look_on_screens(page, "rush-refused")
+    page.get_by_label("Places", exact=True).fill("8")
+    page.get_by_role("button", name="See what it takes").click()
+    answer = page.locator("section", has=page.locator("#rush-title"))
+    expect(answer).to_contain_text("4 of 8 fit on the 2 nodes of the pool default now.")
+    expect(answer).to_contain_text("2 nodes must be added, with 2 places each.")
+    look_on_screens(page, "rush-answer")
+    answer.get_by_role("button", name="Save the plan").dblclick()
+    plans = page.get_by_role("region", name="Plans")
+    expect(plans.locator("tbody tr")).to_have_count(1)
+    expect(plans).to_contain_text("Planned")
+    look_on_screens(page, "rush-planned")
+    plans.get_by_role("link", name="Remove").click()
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.locator("main")).to_contain_text("There are no plans.")

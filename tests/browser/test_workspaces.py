@@ -1,14 +1,17 @@
-"""Stopping and resuming a workspace in a real browser: live at home, and without a script."""
+"""A workspace in a real browser: stopped and resumed live at home and without a script, shared, and kept when it is about to stop."""
 
+from collections.abc import Iterator
+
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
-from tests.browser.conftest import Visit
+from tests.browser.conftest import StageProcess, Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import look_on_screens
-from tests.browser.stage import StageProcess
 
 TITLE = "Explore the churn of 2026"
+ID = "idle222222"
 
 
 def launch_and_stop(page: Page) -> str:
@@ -107,3 +110,25 @@ def test_app_of_workspace_is_shared_and_unshared(stage: StageProcess, visit: Vis
     expect(page.get_by_text("Who leaves is no longer shared.")).to_be_visible()
     home.reload()
     expect(home.get_by_role("heading", name="Shared with you")).to_have_count(0)
+
+
+@pytest.fixture
+def about_to_stop(stage: StageProcess) -> Iterator[None]:
+    stage.play(executing.about_to_stop, id=ID)
+    yield
+    stage.play(executing.no_limits)
+
+
+def test_execution_is_kept_by_keyboard_and_watchers_see_it(visit: Visit, about_to_stop: None) -> None:
+    watching = visit("bob", f"/executions/{ID}/")
+    follow(watching)
+    expect(watching.locator("#stop-notice")).to_contain_text("CPU under 1 %. It stops in 2")
+    expect(watching.get_by_role("button", name="Keep it 2 h longer")).to_have_count(0)
+    page = visit("alice", f"/executions/{ID}/")
+    page.get_by_role("button", name="Keep it 2 h longer").focus()
+    look_on_screens(page, "keeping")
+    page.keyboard.press("Enter")
+    expect(page.locator("body")).to_contain_text("Forgotten is kept until")
+    expect(page.locator("#stop-notice")).to_contain_text("It stops when idle for 1 h 15 min.")
+    expect(page.locator("#timeline")).to_contain_text("alice keeps it until")
+    expect(watching.locator("#stop-notice")).to_contain_text("It stops when idle for 1 h 15 min.")

@@ -32,9 +32,8 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from tests.end_to_end.pages import words
+from tests.end_to_end.grid import Session, words
 from tests.end_to_end.real import ACCESS, API_DOWN, API_UP, RealGrid, cluster_of
-from tests.end_to_end.scripts import Session
 from tests.support.waiting import wait_until
 
 LASTS = 30.0

@@ -23,8 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tests.end_to_end.grid import Grid
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import Grid, Session
 from tests.support.postgresql import VARIABLE
 
 T = TypeVar("T")

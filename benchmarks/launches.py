@@ -117,7 +117,7 @@ def measure(launches: int, ended: int, at_once: int) -> None:
     from grid.models import Environment, Execution, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
     from grid.queue.launches import why_not_launch
-    from tests.support.admitting import admit_waiting
+    from tests.support.shop import admit_waiting
 
     call_command("migrate", verbosity=0)
     history.people()

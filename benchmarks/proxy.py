@@ -29,8 +29,7 @@ import aiohttp
 
 from benchmarks.marks import connect, percentile, running
 from benchmarks.wholegrid import change, create_executions, follow_page, log_in, pod
-from tests.end_to_end.grid import Grid
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import Grid, Session
 from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 

@@ -1,10 +1,11 @@
-"""Fixtures shared by all tests: the people of every page test, and a clean central configuration."""
+"""Fixtures shared by all tests; the people of every page test, their clients, and the text of the pages that they get."""
 
 import contextlib
 import gc
 import importlib
 import os
 import re
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
+from django.test import AsyncClient, Client
 from hypothesis import HealthCheck, Phase, settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadFileScheduling
 
 from grid.diagnosis import logfindings
-from grid.models import User
+from grid.models import Execution, User
 from tests.support import emptying, loggingin, migrated
 from tests.support.leftovers import no_task_is_left, nothing_is_left
 from tests.support.prometheus import MISSING, PROGRAM, RealPrometheus
@@ -179,6 +182,38 @@ def make_people() -> People:
         operator=operator,
         admin=User.objects.create_superuser(username="ada-admin", password="ada-admin-password"),
     )
+
+
+def client_of(user: User, **options: Any) -> Client:
+    """Logged in."""
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+def page_at(user: User, path: str, **query: str) -> str:
+    answer = client_of(user).get(path, query or None)
+    assert answer.status_code == 200, path
+    return str(answer.content.decode())
+
+
+def execution_page(user: User, execution: Execution, rest: str = "") -> str:
+    return page_at(user, f"/executions/{execution.pk}/{rest}")
+
+
+def downloaded(user: User, path: str) -> tuple[Any, bytes]:
+    """Return the answer and its whole body, as a browser that takes gzip gets it; the body may come in pieces."""
+    client = AsyncClient()
+    client.force_login(user)
+
+    async def whole() -> tuple[Any, bytes]:
+        answer: Any = await client.get(path, headers={"accept-encoding": "gzip"})
+        pieces = [piece async for piece in answer.streaming_content] if answer.streaming else [answer.content]
+        body = b"".join(pieces)
+        # Browsers take the first of several compressed files.
+        return answer, zlib.decompressobj(31).decompress(body) if answer.get("Content-Encoding") == "gzip" else body
+
+    return async_to_sync(whole)()
 
 
 @pytest.fixture(autouse=True)

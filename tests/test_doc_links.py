@@ -14,6 +14,7 @@ PAGES = [
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_NAMED = sorted(set(re.findall(r"(?:tests|docs)/[\w/]+\.(?:py|md)(?:::\w+)?", (ROOT / "SECURITY.md").read_text())))
 
 
 def anchors(text: str) -> set[str]:
@@ -62,3 +63,16 @@ def test_the_index_has_each_document_once() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     listed = sorted(link for link in _LINK.findall(index) if "/" not in link)
     assert listed == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
+
+
+@pytest.mark.parametrize("named", _NAMED)
+def test_tests_named_on_the_page_exist(named: str) -> None:
+    path, _, name = named.partition("::")
+    assert f"def {name}(" in (ROOT / path).read_text() if name else (ROOT / path).is_file()
+
+
+def test_each_attack_has_a_test() -> None:
+    table = (ROOT / "SECURITY.md").read_text().partition("| attack |")[2].partition("\n\n")[0]
+    attacks = table.splitlines()[2:]
+    assert len(attacks) > 15
+    assert [row for row in attacks if "tests/" not in row.rpartition(" | ")[2]] == []

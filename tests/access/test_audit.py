@@ -60,7 +60,7 @@ SHOWN_BY = {
     "notifications/test_notification_channels.py": ("webhook-remove", "notification-test"),
     "queue/test_queue_page.py": ("queue-order",),
     "queue/test_queue_several.py": ("queue-hold", "queue-release"),
-    "notifications/test_owner_messages.py": ("executions-message",),
+    "notifications/test_notifications_pages.py": ("executions-message",),
     "workspaces/test_shutdown.py": ("execution-keep",),
     "sharing/test_portsharing.py": ("workspace-share", "workspace-unshare"),
     "alerts/test_alerts.py": ("alert-silence", "silence-end"),

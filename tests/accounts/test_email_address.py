@@ -14,8 +14,7 @@ from grid.models import AuditEntry, Delivery, EmailChange, User
 from grid.notifications import channels
 from grid.notifications.deliveries import record_result, take_due
 from grid.notifications.sender import send
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime", "mail_server")]
 OLD, NEW = "alice@old.example", "alice@new.example"

@@ -21,8 +21,7 @@ from grid.accounts.backend import DEMO_GROUP
 from grid.accounts.lockouts import Scope, client_network, locks, purge
 from grid.core.hashing import hashing_queue
 from grid.models import AuditEntry, User
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support import hashing
 from tests.support.database import database_on_file
 from tests.support.settings import change

@@ -11,9 +11,8 @@ from dashboard.accounts import people as accounts
 from dashboard.shell.access import Role, role_of
 from grid.accounts.backend import DEMO_GROUP
 from grid.models import AuditEntry, Session, User
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project
-from tests.shell.browsing import client_of
 
 PASSWORD = "a long and new passphrase"
 

@@ -14,9 +14,8 @@ from django.db import connection
 from dashboard.accounts import people as accounts
 from dashboard.shell.access import Role
 from grid.models import AuditEntry, User
-from tests.conftest import make_people
+from tests.conftest import client_of, make_people
 from tests.executions.executing import make_project
-from tests.shell.browsing import client_of
 from tests.support.database import database_on_file
 
 

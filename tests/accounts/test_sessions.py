@@ -18,8 +18,7 @@ from grid.accounts.sessions import SessionStore, SessionUser, holds, purge, stor
 from grid.asgi import dashboard
 from grid.edge.limits import BodyRefused
 from grid.models import Session, User
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 
 IDLE, ABSOLUTE = timedelta(hours=12), timedelta(days=7)
 

@@ -21,8 +21,7 @@ from grid.alerts.webhook import LONGEST, keep, read_post
 from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
 from grid.models import Alert, AlertSilence, AuditEntry, User
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.shell.live import connected
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden

@@ -11,9 +11,8 @@ from dashboard.announcements import records as announced
 from dashboard.announcements.viewmodel import Banners, banners_fragment
 from grid.models import Announcement, AnnouncementReader, AuditEntry, Execution, User
 from grid.runtime import Runtime
-from tests.conftest import People
-from tests.executions.launching import ATTACHED, offer_clusters
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
+from tests.executions.executing import ATTACHED, offer_clusters
 from tests.shell.live import connected
 from tests.support.builders import MOMENT
 

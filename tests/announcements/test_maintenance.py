@@ -30,11 +30,9 @@ from grid.queue.gate import words_of
 from grid.workspaces import workspaces
 from tests.controller.world import fresh
 from tests.queue.test_at_once import at_once
-from tests.support.admitting import admit_waiting
 from tests.support.database import database_on_file
-from tests.support.reading import OWNER
 from tests.support.schedules import run_due
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 Configure = Callable[[Any, int], None]

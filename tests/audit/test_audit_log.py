@@ -17,9 +17,8 @@ from dashboard.audit.viewmodel import AuditPosition, AuditView
 from dashboard.audit.views import read_audit
 from grid.audit.sealing import seal
 from grid.models import AuditEntry, User
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_project
-from tests.shell.browsing import client_of
 
 NOW = datetime(2026, 2, 2, 10, tzinfo=UTC)
 

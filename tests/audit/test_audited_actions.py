@@ -12,10 +12,15 @@ from grid.executions.request import submit
 from grid.models import AppShare, AuditEntry, Execution, Job, Session, User
 from grid.queue.launches import why_not_launch
 from grid.sharing.grants import digest
-from tests.conftest import People
-from tests.executions.executing import make_environment, make_execution, make_project, make_tier
-from tests.executions.launching import ATTACHED, offer_clusters
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
+from tests.executions.executing import (
+    ATTACHED,
+    make_environment,
+    make_execution,
+    make_project,
+    make_tier,
+    offer_clusters,
+)
 
 ADDRESS = "203.0.113.9"
 pytestmark = pytest.mark.usefixtures("runtime")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from asgiref.sync import sync_to_async
 
+from grid.core.reasons import Reader
 from grid.diagnosis import logfindings
 from grid.logs import knowledge
 from grid.models import (
@@ -19,7 +20,6 @@ from grid.models import (
 )
 from tests.browser.server import Stage
 from tests.support.frozen import on_tier
-from tests.support.reading import OWNER
 
 
 async def nothing_known(stage: Stage) -> None:
@@ -56,7 +56,7 @@ def _fail(log: str) -> str:
         **on_tier(tier),
     )
     LifecycleEntry.objects.create(
-        execution=job, at=now, to_state="failed", reason="exit_code", message=job.words(OWNER)
+        execution=job, at=now, to_state="failed", reason="exit_code", message=job.words(Reader("", is_owner=True))
     )
     ExecutionLog.objects.create(execution=job, text=log, at=now)
     knowledge.record(job.pk, findings, now)

@@ -1,25 +1,21 @@
-"""What a person would find wrong with a page at the first look, found by measuring it as the browser shows it, and by axe."""
+"""What a person would find wrong with a page at the first look, measured and by axe; what live pages are asked; tabbing about."""
 
 import os
+import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from playwright.sync_api import Page, expect
-
-from tests.browser.accessibility import violations
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Locator, Page, expect
 
 LEAST_TEXT = 12.0  # px
 LONGEST_WORD = 30  # letters; a longer one is none of a language, and has to be broken somewhere
 MOST_SHIFT = 0.05  # of the window's area times the way moved, added up; the Web Vitals call up to 0.1 good
 LINE, THREE_LINES = 44, 96  # px that a row has at most, on wide screens and on a phone
 ROWS = ((1440, LINE), (1024, LINE), (390, THREE_LINES))  # the width of the window, and the most that a row has there
-
-
 # The screens, by width and colour scheme.
 WIDE: tuple[int, Literal["light", "dark"]] = (1440, "light")
 PHONE: tuple[int, Literal["light", "dark"]] = (390, "dark")
-
-
 _FAULTS = """([LEAST, LONGEST]) => {
   const found = new Set();
   const beyond = document.documentElement.scrollWidth - innerWidth;
@@ -47,13 +43,11 @@ _FAULTS = """([LEAST, LONGEST]) => {
   }
   return [...found];
 }"""
-
 # When somebody typed or clicked on the page: what is answered may move things. The browser's own `hadRecentInput` does not know of fields
 # that a test fills in, and ends after half a second, in which a busy machine has not answered.
 ACTS = """for (const kind of ["input", "change", "click", "keydown"])
   addEventListener(kind, () => (window.acts ??= []).push(performance.now()), true);"""
 PATIENCE = 3000.0  # ms in which what somebody did may move things
-
 # What moved by itself since the page was loaded or looked at before.
 _SHIFTS = """(PATIENCE) => new Promise((done) => {
   const isAnswer = (at) => (window.acts || []).some((acted) => acted <= at && at < acted + PATIENCE);
@@ -66,11 +60,13 @@ _SHIFTS = """(PATIENCE) => new Promise((done) => {
   }).observe({type: "layout-shift", buffered: true});
   setTimeout(() => done([0, []]), 50);  // nothing is told when there is nothing
 })"""
-
-
 # The frames of a new screen are drawn, and what has moved until then is forgotten.
 _DRAWN = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
   .then(() => { window.lookedAt = performance.now(); })"""
+_SCRIPT = cast(str, Axe().axe_script)
+# Nothing is fetched again for it, because only rules about sound and about turning a phone would read that; and only what is broken
+# comes back. Both save a third of the time.
+_RUN = "part => axe.run(part, {resultTypes: ['violations'], preload: false}).then((results) => results.violations)"
 
 
 def look_at(page: Page, name: str, *, part: str = "html", opened: bool = False) -> None:
@@ -139,3 +135,36 @@ def shifts(page: Page) -> list[str]:
     """Return a sentence when what was shown has moved by more than `MOST_SHIFT` since the page was loaded, or looked at before."""
     value, moved = page.evaluate(_SHIFTS, PATIENCE)
     return [f"moved by {value:.3f}: {moved[:5]}"] if value > MOST_SHIFT else []
+
+
+def follow(page: Page) -> None:
+    """Wait until the page is live, and leave a mark that a reload would take away. A page must be live before it is left, too: Chromium
+    complains in its console when a websocket that still connects is closed."""
+    expect(page.locator("#freshness")).to_have_class(re.compile("freshness-live"))
+    page.evaluate("document.body.dataset.loaded = 'once'")
+
+
+def not_reloaded(page: Page) -> None:
+    assert page.evaluate("document.body.dataset.loaded") == "once"
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if target.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"the Tab key does not reach {target}")
+
+
+def violations(page: Page, part: str = "html") -> list[str]:
+    """Return the rules that are broken in the part of the page that a selector names, each with the first three elements that break it.
+
+    On a page that is live a row may be replaced while axe reads its colours, so what it finds has to be there a moment later, too.
+    """
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_SCRIPT)
+    if not page.evaluate(_RUN, part):
+        return []
+    page.wait_for_timeout(500)
+    results: list[dict[str, Any]] = page.evaluate(_RUN, part)
+    return [f"{violation['id']}: {[node['html'] for node in violation['nodes']][:3]}" for violation in results]

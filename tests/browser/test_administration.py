@@ -7,8 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import administering
 from tests.browser.conftest import Visit, on_stage
-from tests.browser.following import tab_to
-from tests.browser.looks import faults, look_on_screens
+from tests.browser.looks import faults, look_on_screens, tab_to
 
 ADMIN = "ada-admin"
 PATHS = ("/tiers/", "/tiers/small/", "/tiers/gpu/", "/environments/jupyterlab/", "/projects/churn/")

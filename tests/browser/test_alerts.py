@@ -5,8 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser import alerting
 from tests.browser.conftest import StageProcess, Visit, on_stage
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import follow, look_on_screens, not_reloaded
 
 alerts = on_stage(alerting.quick, end=alerting.end, autouse=False)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser import executing
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow
+from tests.browser.looks import follow
 from tests.support import pseudolanguage
 
 # That all texts are marked, `tests/test_texts.py` and `tests/test_template_texts.py` tell; here, that catalogues are made and used.

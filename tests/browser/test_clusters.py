@@ -5,8 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser import clustering
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import follow, look_on_screens, not_reloaded
 
 PATH = f"/executions/{clustering.ID}/"
 PAGES = {

@@ -6,8 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser import executing, scenes
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_at
+from tests.browser.looks import follow, look_at, not_reloaded
 
 PATH = "/executions/"
 

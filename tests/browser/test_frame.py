@@ -5,8 +5,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import executing
 from tests.browser.conftest import Visit, on_stage
-from tests.browser.following import follow
-from tests.browser.looks import ROWS, highest_row, look_at
+from tests.browser.looks import ROWS, follow, highest_row, look_at
 
 PATH = "/executions/"
 working = on_stage(executing.working_day, autouse=False)

@@ -9,8 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser import incidents, overviewing, scenes
 from tests.browser.conftest import AWAY, StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import follow, look_on_screens, not_reloaded
 from tests.browser.server import Stage
 
 PATH = "/infrastructure/"

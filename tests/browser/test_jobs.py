@@ -6,8 +6,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import executing, running
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import ROWS, WIDE, highest_row, look_on_screens, show_on
+from tests.browser.looks import ROWS, WIDE, follow, highest_row, look_on_screens, not_reloaded, show_on
 
 TITLE = "Train the churn model"
 LONG = "validation/precision at rank 10 of the customers who left within 30 days"

@@ -13,8 +13,7 @@ from grid.kube.resources import PODS
 from grid.models import CheckOutcome, HardwareTier, LaunchCheck
 from tests.browser import launching
 from tests.browser.conftest import ANYTHING, StageProcess, Visit, on_stage
-from tests.browser.following import tab_to
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import look_on_screens, tab_to
 from tests.browser.server import Stage
 from tests.support import builders
 

@@ -4,7 +4,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import executing, scenes
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import follow, not_reloaded
 
 NODES = "/infrastructure/"
 WATCH_LIGHTS = """() => {

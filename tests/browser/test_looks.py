@@ -9,8 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, extremes, scenes
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow
-from tests.browser.looks import PHONE, wrong_on_screens
+from tests.browser.looks import PHONE, follow, wrong_on_screens
 
 # Those that no test of their own looks at on both screens.
 PAGES = {

@@ -6,8 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser import draining, executing, overviewing, scenes
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import follow, look_on_screens, not_reloaded
 
 ID = "abcd2345ef"
 PATH = "/overview/"

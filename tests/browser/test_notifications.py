@@ -8,8 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser import notifying, queueing
 from tests.browser.conftest import StageProcess, Visit, on_stage
-from tests.browser.following import follow
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import follow, look_on_screens
 
 none = on_stage(notifying.none)
 

@@ -7,8 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import queueing, rushing
 from tests.browser.conftest import Visit, on_stage
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import LINE, highest_row, look_on_screens
+from tests.browser.looks import LINE, follow, highest_row, look_on_screens, not_reloaded
 from tests.browser.queueing import OURS, THEIRS
 
 _MINUTES = re.compile(r"About (\d+) min")

@@ -7,8 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import executing
 from tests.browser.conftest import StageProcess, Visit
-from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_on_screens
+from tests.browser.looks import follow, look_on_screens, not_reloaded
 
 TITLE = "Explore the churn of 2026"
 ID = "idle222222"

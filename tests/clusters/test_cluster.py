@@ -24,9 +24,8 @@ from tests.clusters.clustering import (
     waiting_worker,
     worker_pod,
 )
-from tests.conftest import People
+from tests.conftest import People, client_of, execution_page as text
 from tests.executions.executing import make_execution, make_project, read_executions
-from tests.shell.browsing import client_of, execution_page as text
 from tests.shell.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE

@@ -15,8 +15,7 @@ from grid.models import Execution, StartUp
 from tests.clusters.test_cluster_life import Configure, left, notes, the, to_end
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 from tests.support.virtual import loop_time, passes
 
 

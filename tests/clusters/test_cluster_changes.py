@@ -13,10 +13,8 @@ from grid.executions.spec import ClusterSpec, parse_spec
 from grid.executions.stopping import request_stop
 from grid.models import Execution, LifecycleEntry
 from grid.models.dataplane import LOCAL
-from tests.support.admitting import admit_waiting
 from tests.support.frozen import write_frozen
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 
 Configure = Callable[[Any, int], None]
 

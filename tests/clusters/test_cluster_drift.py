@@ -23,8 +23,7 @@ from grid.models import Environment, Execution
 from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 from tests.support.virtual import loop_time, passes
 
 

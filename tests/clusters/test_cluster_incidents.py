@@ -12,8 +12,7 @@ from grid.models import LifecycleEntry
 from tests.clusters.test_cluster_life import notes, running_cluster, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 
 
 def killed_for_memory(world: World, pod: RawObject, *, restarts: int = 1, ready: bool = True) -> None:

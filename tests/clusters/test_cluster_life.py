@@ -25,8 +25,7 @@ from grid.kube.resources import (
 from grid.models import Execution, LifecycleEntry
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 from tests.support.virtual import passes
 
 Configure = Callable[[Any, int], None]

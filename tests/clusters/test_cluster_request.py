@@ -20,8 +20,7 @@ from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
 from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone, attached, problems_of
 from tests.support.frozen import on_tier
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 
 Configure = Callable[[Any, int], None]
 

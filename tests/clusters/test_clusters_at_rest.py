@@ -22,7 +22,7 @@ from tests.clusters.test_framework_poller import (
     running_clusters,
 )
 from tests.controller.world import World, in_world
-from tests.support.fulldatabase import full_database
+from tests.support.database import full_database
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import loop_time, passes
 

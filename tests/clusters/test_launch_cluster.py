@@ -10,20 +10,20 @@ from grid.executions.spec import parse_spec
 from grid.kube.resources import NODES
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
 from grid.runtime import Runtime
-from tests.conftest import People
-from tests.executions.executing import make_project, make_tier
-from tests.executions.launching import (
+from tests.conftest import People, client_of
+from tests.executions.executing import (
     ALONE,
     ATTACHED,
     CLUSTER,
     configure,
     error_at,
+    make_project,
+    make_tier,
     offer_clusters,
     page,
     sent,
     value_of,
 )
-from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen

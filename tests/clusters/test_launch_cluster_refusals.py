@@ -12,8 +12,19 @@ from grid.kube.resources import NODES
 from grid.models import Environment, Execution, Project
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_project, make_tier
-from tests.executions.launching import ALONE, ATTACHED, configure, error_at, offer_clusters, page, sent, value_of
+from tests.executions.executing import (
+    ALONE,
+    ATTACHED,
+    configure,
+    error_at,
+    make_environment,
+    make_project,
+    make_tier,
+    offer_clusters,
+    page,
+    sent,
+    value_of,
+)
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill

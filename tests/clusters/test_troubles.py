@@ -8,7 +8,7 @@ import pytest
 from grid.database.trouble import TroubleLog
 from grid.models import Execution, State
 from tests.controller.world import World, in_world
-from tests.support.fulldatabase import full_database
+from tests.support.database import full_database
 from tests.support.shop import Shop
 from tests.support.virtual import passes
 

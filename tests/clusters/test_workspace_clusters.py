@@ -6,10 +6,8 @@ import pytest
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, State, Workspace
-from tests.conftest import People
-from tests.executions.executing import make_execution
-from tests.executions.launching import ATTACHED, offer_clusters
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
+from tests.executions.executing import ATTACHED, make_execution, offer_clusters
 from tests.support.builders import MOMENT
 from tests.workspaces.workspaces import page, resume
 

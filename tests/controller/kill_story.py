@@ -35,8 +35,7 @@ from grid.sharing import sharing
 from grid.workspaces import workspaces
 from grid.workspaces.shutdown.records import extend_lifetime
 from tests.controller.kill_world import KillWorld, Replicas
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 from tests.support.virtual import passes
 from tests.usage.budgeting import budget
 

@@ -15,10 +15,8 @@ from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, 
 from grid.models.dataplane import LOCAL
 from grid.queue import snapshot
 from tests.controller.world import World, fresh, in_world, launched, running, states_of, to_running
-from tests.support.admitting import admit_waiting
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 from tests.support.virtual import passes
 
 Configure = Callable[[Any, int], None]

@@ -10,9 +10,8 @@ from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
 from tests.controller.world import World, fresh, in_world, launched, running, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
-from tests.support.reading import OWNER
 from tests.support.runtime import become
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 from tests.support.virtual import passes
 
 

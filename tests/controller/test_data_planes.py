@@ -22,9 +22,8 @@ from grid.observability import telemetry
 from grid.projects import departures
 from tests.clusters import cluster_requests
 from tests.controller.world import World, fresh, in_world, to_running
-from tests.support.admitting import admit_waiting
 from tests.support.frozen import write_frozen
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, Shop, admit_waiting
 
 Configure = Callable[[Any, int], None]
 END, FREE = "end", "free"

@@ -21,8 +21,7 @@ from grid.database import threads as database
 from grid.database.threads import DatabaseThreads, RequestThreads
 from grid.database.trouble import DatabaseTrouble, trouble_of
 from grid.models import User
-from tests.support.database import ON_POSTGRESQL
-from tests.support.slowquery import SlowQuery
+from tests.support.database import ON_POSTGRESQL, SlowQuery
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)

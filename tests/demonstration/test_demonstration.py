@@ -15,8 +15,7 @@ from grid.core.errors import ClusterUnavailable, Conflict
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, look_for_sandbox, new_runtime
 from grid.sandbox.population import plan
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support.cluster import POPULATION, FakeCluster
 from tests.support.golden import assert_golden
 

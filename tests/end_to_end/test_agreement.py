@@ -18,9 +18,7 @@ import pytest
 
 from dashboard.demonstration.views import FAILURES
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
-from tests.end_to_end.grid import Grid
-from tests.end_to_end.pages import words
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import Grid, Session, words
 from tests.end_to_end.test_failures import IMAGE, TIER
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.end_to_end.grid import ROOT
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import ROOT, Session
 from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Grid, Session
 from tests.end_to_end.people import log_in
-from tests.end_to_end.scripts import Session
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.grid import Grid, ending
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import Grid, Session, ending
 from tests.support.smalldisk import fill, small_disk
 from tests.support.waiting import wait_until
 

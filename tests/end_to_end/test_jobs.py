@@ -18,8 +18,7 @@ from grid.core.labels import KEYS
 from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
 from tests.edge.hostiletext import HARMLESS, LINES, health_of
 from tests.end_to_end.demand import SLEEPERS, demand_of
-from tests.end_to_end.grid import NAMESPACE, Grid, ending
-from tests.end_to_end.pages import words
+from tests.end_to_end.grid import NAMESPACE, Grid, Session, ending, put_into_project, with_dask, words
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -31,7 +30,6 @@ from tests.end_to_end.people import (
     run_cell,
     stop,
 )
-from tests.end_to_end.scripts import Session, put_into_project, with_dask
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]

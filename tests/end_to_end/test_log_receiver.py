@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.grid import Grid
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import Grid, Session
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -9,8 +9,7 @@ import psutil
 import pytest
 
 from grid.sandbox.prometheus import installed
-from tests.end_to_end.grid import Grid
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.grid import Grid, Session
 from tests.support.waiting import wait_until
 
 pytestmark = [

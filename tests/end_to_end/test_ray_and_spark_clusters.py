@@ -18,9 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import Grid, ending
-from tests.end_to_end.pages import nodes
-from tests.end_to_end.scripts import Session, put_into_project
+from tests.end_to_end.grid import Grid, Session, ending, nodes, put_into_project
 from tests.support.turns import rays_turn
 from tests.support.waiting import wait_until
 

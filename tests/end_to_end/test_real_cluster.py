@@ -14,6 +14,7 @@ import pytest
 
 from grid.kube.objects import RawObject
 from tests.end_to_end.demand import SLEEPERS, demand_of
+from tests.end_to_end.grid import Session, put_into_project
 from tests.end_to_end.real import (
     API_DOWN,
     API_UP,
@@ -23,7 +24,6 @@ from tests.end_to_end.real import (
     is_ready,
     needs_real_cluster,
 )
-from tests.end_to_end.scripts import Session, put_into_project
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), needs_real_cluster]

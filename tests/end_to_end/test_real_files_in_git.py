@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.grid import Session
 from tests.end_to_end.real import NAMESPACE, RealGrid, cluster_of_its_own, needs_real_cluster
-from tests.end_to_end.scripts import Session
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), needs_real_cluster]

@@ -4,7 +4,7 @@ import pytest
 
 from grid.models import Project
 from tests.conftest import People
-from tests.executions.launching import offer_clusters
+from tests.executions.executing import offer_clusters
 from tests.support.pages import (
     admin as admin,
     clock as clock,

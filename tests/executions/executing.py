@@ -1,5 +1,7 @@
 """Executions for page tests: rows of the runtime, records, stored ones with what they need, and their pods."""
 
+import html
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
@@ -8,14 +10,25 @@ from typing import Any
 from dashboard import composition as composition
 from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine, Person, head_of
 from dashboard.shell.viewmodels.live import Fragment
+from grid.configuration import NAMESPACE
 from grid.core.labels import KEYS
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, Resource
-from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
+from grid.models import (
+    ConfigRecord,
+    Environment,
+    Execution,
+    HardwareTier,
+    LifecycleEntry,
+    Project,
+    State,
+    User,
+    Workspace,
+)
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow, read_rows
-from tests.conftest import People
+from tests.conftest import People, client_of, page_at
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
@@ -74,6 +87,21 @@ RECORD = ExecutionRecord(
     node_name="",
     lifecycle=(),
 )
+CLUSTER = {
+    "framework": "dask",
+    "cluster_environment": "dask-cluster",
+    "head_tier": "small",
+    "worker_tier": "medium",
+    "workers_minimum": "1",
+    "workers_maximum": "5",
+    "autoscale": "on",
+    "target_cpu": "80",
+    "target_memory": "80",
+    "local_storage": "",
+}
+FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
+ALONE = {"kind": "cluster", "project": "churn", "token": "t1", **CLUSTER}
+ATTACHED = {**FORM, "with_cluster": "on", **CLUSTER}
 
 
 def entered(state: str, *, minute: float = 0, message: str = "", **fields: Any) -> LifecycleLine:
@@ -174,3 +202,37 @@ def read_executions(runtime: Runtime) -> None:
 def head_fragment(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> Fragment:
     """Return what stands first on an execution's page."""
     return Fragment("head", "executions/fragments/execution_head.html", head_of(record, diagnosis, viewer))
+
+
+def offer_clusters(people: People) -> Project:
+    """A project of the owner's, a notebook with Dask, clusters of Dask and of Ray, and two tiers."""
+    make_environment(frameworks={"dask": "2026.8.0"})
+    make_environment("dask-cluster", name="Dask", kind="cluster", port=None, frameworks={"dask": "2026.8.0"})
+    make_environment("ray-cluster", name="Ray", kind="cluster", port=None, frameworks={"ray": "2.60.0"})
+    make_tier("small", is_default=True, cost_per_hour=Decimal("0.05"))
+    make_tier("medium", cores="3500m", memory="14Gi", cost_per_hour=Decimal("0.19"))
+    return make_project(people.owner, people.teammate)
+
+
+def page(user: User, query: str = "") -> str:
+    return page_at(user, f"/launch/{query}")
+
+
+def sent(user: User, fields: dict[str, str], path: str = "/launch/") -> tuple[int, str]:
+    answer = client_of(user).post(path, fields)
+    return answer.status_code, html.unescape(answer.content.decode())
+
+
+def configure(key: str, value: int) -> None:
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=key, value=str(value))
+
+
+def error_at(shown: str, field: str) -> str:
+    error = re.search(rf'id="id_{field}_error"[^>]*>(.*?)</div>', shown, re.DOTALL)
+    return re.sub(r"<[^>]+>", " ", error[1]).strip() if error else ""
+
+
+def value_of(shown: str, field: str) -> str:
+    control = re.search(rf'<input[^>]*name="{field}"[^>]*>', shown)
+    value = re.search(r'value="([^"]*)"', control[0]) if control else None
+    return value[1] if value else ""

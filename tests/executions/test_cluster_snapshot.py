@@ -21,9 +21,8 @@ from tests.controller.test_controller import Configure
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, config_map, decode, event, node, pod, stamp
 from tests.support.cluster import FakeCluster
-from tests.support.reading import OWNER
 from tests.support.runtime import runtime_of
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 from tests.support.virtual import virtual_time
 
 SAID = "0/1 nodes are available: 1 Insufficient cpu."

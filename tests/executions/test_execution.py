@@ -12,9 +12,8 @@ from grid.configuration import WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import ConfigRecord, Execution, ExecutionLog, LifecycleEntry, State, StopPlan
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of, execution_page as text
 from tests.executions.executing import make_execution, make_project, make_running, put, read_executions
-from tests.shell.browsing import client_of, execution_page as text
 from tests.shell.live import Clock, changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE

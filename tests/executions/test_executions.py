@@ -14,9 +14,8 @@ from grid.kube.resources import PODS
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.clusters.clustering import make_cluster
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, make_tier, pod_of, put, read_executions
-from tests.shell.browsing import client_of
 from tests.shell.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT

@@ -24,8 +24,7 @@ from tests.executions.executing import make_environment, make_project, make_tier
 from tests.support.builders import MOMENT, condition, container_status, decode, pod, stamp
 from tests.support.database import ON_POSTGRESQL
 from tests.support.frozen import on_tier
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 
 ENDED = ExecutionsView(show="ended")
 DIGEST = "docker.io/library/python@sha256:" + "a" * 64

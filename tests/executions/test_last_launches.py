@@ -7,9 +7,8 @@ import pytest
 
 from dashboard.executions.launch_facts import last_launches
 from grid.models import Environment, Execution, Project
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_environment, make_project, make_tier
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 from tests.support.frozen import on_tier
 

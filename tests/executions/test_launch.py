@@ -11,10 +11,8 @@ from django.utils import timezone
 from dashboard.executions.viewmodels.launch import tier_status
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.models import Environment, Execution, HardwareTier, Project, State, Workspace
-from tests.conftest import People
-from tests.executions.executing import make_environment, make_execution, make_project, make_tier
-from tests.executions.launching import FORM, page
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
+from tests.executions.executing import FORM, make_environment, make_execution, make_project, make_tier, page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
 

@@ -13,8 +13,7 @@ from grid.kube.resources import NODES
 from grid.models import CheckOutcome, Execution, HardwareTier, LaunchCheck
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import put
-from tests.executions.launching import FORM, sent
+from tests.executions.executing import FORM, put, sent
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster

@@ -25,8 +25,7 @@ from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime import Runtime
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
-from tests.executions.executing import make_execution, put
-from tests.executions.launching import ALONE, ATTACHED, FORM, configure, page, sent
+from tests.executions.executing import ALONE, ATTACHED, FORM, configure, make_execution, page, put, sent
 from tests.shell.live import Clock
 from tests.support import builders
 from tests.support.builders import NAMESPACE, decode

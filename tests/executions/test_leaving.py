@@ -9,9 +9,8 @@ from grid.kube.resources import PODS
 from grid.models import Execution
 from grid.runtime import Runtime
 from tests.clusters.clustering import make_cluster
-from tests.conftest import People
+from tests.conftest import People, client_of, execution_page as text
 from tests.executions.executing import make_environment, make_execution, make_project, pod_of
-from tests.shell.browsing import client_of, execution_page as text
 from tests.shell.live import changed, connected
 from tests.support.builders import MOMENT, NAMESPACE, container_status
 from tests.support.cluster import FakeCluster

@@ -7,10 +7,8 @@ from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.models import Execution, HardwareTier, State
 from grid.queue import ordering
 from grid.runtime import Runtime
-from tests.conftest import People
-from tests.executions.executing import make_execution
-from tests.executions.launching import FORM, configure, offer_clusters
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
+from tests.executions.executing import FORM, configure, make_execution, offer_clusters
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,8 +13,7 @@ from grid.models import Execution, LifecycleEntry, RunFiles
 from tests.controller.world import World, fresh, in_world
 from tests.files.test_files_in_git import OTHER, SAVED, prepared, runs
 from tests.support.builders import condition, container_status, stamp
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 
 WAITS = {"waiting": {"reason": "PodInitializing"}}
 

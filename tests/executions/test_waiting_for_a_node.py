@@ -14,9 +14,8 @@ from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
 from grid.kube.resources import NODES, PODS
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, pod_of, put, read_executions
-from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster

@@ -18,9 +18,8 @@ from grid.files import executor
 from grid.files.executor import Task
 from grid.files.repositories import Repository
 from grid.models import Project
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_project
-from tests.shell.browsing import client_of
 from tests.support.pages import clock as clock, cluster as cluster, patient as patient, runtime as runtime
 from tests.support.shop import shop as shop
 from tests.support.waiting import wait_until

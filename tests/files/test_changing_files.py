@@ -13,9 +13,8 @@ from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.files.changing import upload
 from grid.files.repositories import Repositories, Repository
 from grid.models import Project
-from tests.conftest import People
-from tests.executions.launching import configure
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
+from tests.executions.executing import configure
 from tests.support.settings import change
 
 FILES = "/projects/churn/files/"

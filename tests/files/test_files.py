@@ -17,10 +17,9 @@ from grid.files import git
 from grid.files.git import AnswerTooLong
 from grid.files.repositories import Repository
 from grid.models import Membership, Project, RunFiles, State
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution
 from tests.files.conftest import Run, Runs, repository, runs
-from tests.shell.browsing import client_of
 
 __all__ = ["repository", "runs"]
 FILES = "/projects/churn/files/"

@@ -21,8 +21,7 @@ from grid.models import ConfigRecord, Execution, JobRun, LifecycleEntry, Notific
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.executions.test_manifests import spec
 from tests.support.builders import condition, container_status, stamp
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 FILES = FilesSpec(claim="repositories", repository="churn.git", image="executor:1", cores="50m", memory="64Mi")

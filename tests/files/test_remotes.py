@@ -2,6 +2,10 @@
 
 import base64
 import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,20 +19,21 @@ from grid.diagnosis.run_report import FilesReport
 from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
 from grid.executions.spec import parse_spec
-from grid.files import stored_remotes as remotes
+from grid.files import remote_calls, stored_remotes as remotes
 from grid.files.filesaving import sentence_of
+from grid.files.remotes import Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import parse
 from grid.kube.resources import SECRETS
 from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
 from grid.secrets.storedsecrets import SecretMissing, encrypt_all_again
 from tests.controller.world import World, fresh, in_world
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 
 TOKEN = "tok3n-of-the-tests"
 URL = "https://git.example.com/churn.git"
 HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(32)).decode()
 OTHER_HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + b"n" * 32).decode()
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
 def private_key(passphrase: bytes = b"") -> str:
@@ -271,3 +276,59 @@ def test_git_error_is_put_into_words(message: str, words: str) -> None:
 def test_a_text_of_gits_is_shown_without_credentials() -> None:
     message = "fatal: unable to access 'https://bob:hunter2@host/a'\nremote: you sent t0ken\x1b[31m"
     assert scrubbed(message, ["t0ken", ""]) == "fatal: unable to access 'https://host/a' remote: you sent ***?[31m"
+
+
+@pytest.mark.parametrize(
+    ("script", "seconds", "sentence"),
+    [
+        ("printf 12345678901; exec sleep 600", 60.0, "more than anybody would read"),
+        ("exec sleep 600", 0.2, "did not answer in time"),
+        ("exec >&- 2>&-; exec sleep 600", 0.2, "did not answer in time"),
+    ],
+)
+def test_command_is_bounded_in_time_whatever_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, seconds: float, sentence: str
+) -> None:
+    monkeypatch.setattr(remote_calls, "_LONGEST_ANSWER", 10)
+    with pytest.raises(RemoteFailed, match=sentence):
+        remote_calls._run(["sh", "-c", script], ENVIRONMENT, tmp_path, seconds)
+
+
+def test_talkative_server_ends_at_memory_limit_with_explanation(tmp_path: Path) -> None:
+    greedy = [sys.executable, "-c", "import mmap; mmap.mmap(-1, 2**30)"]
+    code, output = remote_calls._run(greedy, ENVIRONMENT, tmp_path, 60.0)
+    assert (code, "Cannot allocate memory" in output) == (1, True)
+    for text in (output, "fatal: Out of memory, realloc failed"):
+        assert "more memory than it may have" in explain(text)
+    assert remote_calls._run(greedy, ENVIRONMENT, tmp_path, 60.0, 4096)[0] == 0
+
+
+def test_oversized_bundle_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Remote(parse("https://git.example.com/a"), RemoteCredentials(token="t"), lambda address: False)
+    bundle = tmp_path / "job-a.bundle"
+    bundle.touch()
+    os.truncate(bundle, 201 * 2**20)
+    with pytest.raises(
+        RemoteFailed, match=r"201 MiB, and 200 MiB is the most .* Ask an operator to push job-a\.bundle"
+    ):
+        made.push_bundle(bundle, "job-a")
+    os.truncate(bundle, 100 * 2**20)
+    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=150 * 2**20))
+    with pytest.raises(RemoteFailed, match="not enough free disk space"):
+        made.push_bundle(bundle, "job-a")
+
+
+def test_leftovers_of_killed_process_are_removed_unless_in_use(tmp_path: Path) -> None:
+    for name in ("compute-grid-remote-old", "compute-grid-remote-new", "another"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "token").write_text("secret")
+    (tmp_path / "compute-grid-remote-link").symlink_to(tmp_path / "another")
+    for name in ("compute-grid-remote-old", "another"):
+        os.utime(tmp_path / name, (0, 0))
+    remote_calls._remove_stale_folders(tmp_path, (tmp_path / "compute-grid-remote-new").stat().st_mtime + 60)
+    assert sorted(place.name for place in tmp_path.iterdir()) == [
+        "another",
+        "compute-grid-remote-link",
+        "compute-grid-remote-new",
+    ]
+    assert (tmp_path / "another" / "token").exists()

@@ -15,7 +15,7 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import (
     make_environment,
     make_execution,
@@ -25,7 +25,6 @@ from tests.executions.executing import (
     pod_of,
     read_executions,
 )
-from tests.shell.browsing import client_of
 from tests.shell.live import connected
 from tests.support.builders import MOMENT, container_status
 from tests.support.cluster import FakeCluster

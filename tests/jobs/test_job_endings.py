@@ -19,10 +19,14 @@ from grid.executions.stopping import request_stop
 from grid.jobs import jobruns, jobs
 from grid.jobs.deadlines import Deadline, DeadlineWatch, coming_deadlines, tell_deadlines
 from grid.jobs.jobruns import advance_all
+from grid.jobs.scheduler import pause_departed
 from grid.kube.objects import Metadata, Pod, PodSpec, PodStatus
-from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, RunSettings, State
-from tests.controller.world import in_world
+from grid.models import Execution, Job, JobRun, Membership, Notification, NotificationChoice, RunSettings, State
+from grid.models.dataplane import LOCAL
+from grid.projects.departures import stop_departed
+from tests.controller.world import World, in_world, to_running
 from tests.jobs.test_jobs import LATER, ended, fresh, launched, start
+from tests.jobs.test_schedules import job, scheduled
 from tests.notifications.test_sender import at_once
 from tests.support.shop import NOW, Shop
 
@@ -30,6 +34,7 @@ FAILED = Transition(State.FAILED, "exit_code", "Exit code 1.", level="Warning")
 SUCCEEDED = Transition(State.SUCCEEDED, "completed", "")
 MINUTE = timedelta(minutes=1)
 TWO_HOURS = 7200
+__all__ = ["job"]  # a fixture
 
 
 def enter(run: JobRun, change: Transition) -> None:
@@ -66,8 +71,8 @@ def test_buggy_job_delays_no_other_and_is_logged(
     wrong = launched(shop)
     shop.launch(kind="job", environment=shop.job, title="Score")
     right = Job.objects.get(title="Score")
-    for job in (wrong, right):
-        ended(job.runs.get(), State.SUCCEEDED)
+    for started in (wrong, right):
+        ended(started.runs.get(), State.SUCCEEDED)
     lock = jobruns.lock_job
 
     def fails(job_id: str) -> Job | None:
@@ -240,3 +245,47 @@ async def test_database_is_queried_once_near_the_deadline(running: Execution) ->
     await watch.run_once()
     await watch.run_once()
     assert asked == [tell_deadlines]
+
+
+def notices_of_stops(event: str) -> list[tuple[str, str, str]]:
+    rows = Notification.objects.filter(event=event).order_by("pk")
+    return list(rows.values_list("user__username", "sentence", "path"))
+
+
+@pytest.mark.django_db
+@in_world
+async def test_departing_member_is_notified_once_about_stops(shop: Shop) -> None:
+    theirs = shop.launch(shop.people.teammate)
+    shop.launch(shop.people.owner)
+    world = World()
+    await to_running(world, world.controller())
+    shop.project.members.remove(shop.people.teammate)
+    for _ in range(2):
+        stop_departed(LOCAL, now=world.now)
+    why = "bob has left the project Churn. It is stopped in 10 minutes, unless bob is back by then."
+    assert notices_of_stops("stopping_soon") == [("bob", why, "/projects/")], "the execution's page is closed to him"
+    assert Notification.objects.get(event="stopping_soon").execution_id == theirs.pk
+
+
+@pytest.mark.django_db
+@in_world
+async def test_demoted_viewer_is_notified_with_link_to_open_page(shop: Shop) -> None:
+    theirs = shop.launch(shop.people.teammate)
+    world = World()
+    await to_running(world, world.controller())
+    Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
+    stop_departed(LOCAL, now=world.now)
+    [(_, sentence, path)] = notices_of_stops("stopping_soon")
+    assert sentence.startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
+    assert path == f"/executions/{theirs.pk}/"
+
+
+@pytest.mark.django_db
+def test_schedule_paused_by_rule_is_notified_with_reason(job: Job) -> None:
+    scheduled(job)
+    Membership.objects.filter(user=job.owner).update(role="viewer")
+    for _ in range(2):
+        pause_departed(now=NOW)
+    [(user, sentence, path)] = notices_of_stops("schedule_paused")
+    assert (user, path) == (job.owner.username, f"/jobs/{job.pk}/")
+    assert sentence == f"Paused: {job.owner.username} is a viewer of the project {job.project.name} now."

@@ -27,9 +27,8 @@ from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs
 from grid.jobs.jobsettings import RunRecord
 from grid.models import Job, JobRun, User
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.jobs.conftest import launch_job
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 

@@ -16,10 +16,9 @@ from grid.jobs.schedules import ScheduleSettings
 from grid.models import Environment, Execution, Job, JobRun, Schedule, State, User
 from grid.runtime import Runtime
 from grid.runtime.written import roles_in, runs_of_job
-from tests.conftest import People
+from tests.conftest import People, client_of, page_at
 from tests.executions.executing import make_environment, make_project, make_tier
 from tests.jobs.conftest import launch_job
-from tests.shell.browsing import client_of, page_at
 from tests.shell.live import connected
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]

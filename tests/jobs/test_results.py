@@ -1,30 +1,35 @@
 """The results of runs over HTTP: on the page of a run, listed, and compared; on real repositories."""
 
 import html
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.db import connection
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from grid.files.changing import upload
 from grid.files.repositories import Repositories
-from grid.models import Execution, Job, JobRun, Project, RunFiles, User
-from tests.conftest import People
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Project, RunFiles, StoredSecret, User
+from tests.conftest import People, client_of
 from tests.executions.executing import make_environment, make_project, make_tier
 from tests.files.conftest import Runs, repository, runs
 from tests.files.test_files import PIXEL, download
-from tests.jobs.test_jobs_pages import MACHINE, launched, post
-from tests.shell.browsing import client_of
+from tests.jobs.test_jobs_pages import HOSTILE, MACHINE, launched, page, post, script as script
+from tests.jobs.test_run_metrics import ends
 from tests.support.frozen import write_frozen
 
 __all__ = ["repository", "runs"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 ONE = {"same": b"1", "only-one": b"1", "log.txt": b"a\n<b>\nc\n", "plot.png": PIXEL, "weights": b"\0\1"}
 OTHER = {"same": b"1", "only-other": b"1", "log.txt": b"a\nB\nc\n", "plot.png": PIXEL, "weights": b"\0\2"}
+DIGEST = "docker.io/library/python@sha256:" + "b" * 64
+VALUE = "hunter2-of-the-environment"
 
 
 @dataclass
@@ -126,3 +131,62 @@ def test_results_that_cannot_be_read_are_said(people: People, ran: Ran, settings
     assert "cannot be read now" in text(people.owner, ran.compare)
     Project.objects.update(files=Project.Files.VOLUME)
     assert "no longer in Git" in text(people.owner, path, 503)
+
+
+@pytest.fixture
+def ran_recorded(people: People, script: Environment) -> Execution:
+    """A run that has ended, of an environment with a variable, a project with a secret, on a node with an image."""
+    script.variables = {"API_KEY": VALUE}
+    script.save()
+    StoredSecret.objects.create(owner=people.owner, name="DB_PASSWORD", ciphertext="sealed", changed_by="alice")
+    job = launched(people, command="python train.py", variables=f"SEED=7\nNOTE={HOSTILE}", folder="training")
+    Execution.objects.update(image_id=DIGEST, node_name="node-7")
+    return ends(job, 1)
+
+
+def record_of(people: People, execution: Execution) -> dict[str, Any]:
+    answer = client_of(people.owner).get(f"/executions/{execution.pk}/record/?download=1")
+    assert answer["Content-Disposition"] == f'attachment; filename="{execution.object_name}-record.json"'
+    record: dict[str, Any] = json.loads(answer.content)
+    return record
+
+
+def test_record_page_shows_request_and_run_without_secret_values(people: People, ran_recorded: Execution) -> None:
+    answer = client_of(people.owner).get(f"/executions/{ran_recorded.pk}/record/").content.decode()
+    assert HOSTILE not in answer and VALUE not in answer and "sealed" not in answer
+    shown = html.unescape(answer)
+    for text in ("python train.py", "training", "SEED", DIGEST, "node-7", "API_KEY", "DB_PASSWORD"):
+        assert text in shown, text
+    assert f'href="/executions/{ran_recorded.pk}/record/"' in page(people.owner, f"/executions/{ran_recorded.pk}/")
+
+
+def test_record_file_has_same_data_for_programs(people: People, ran_recorded: Execution) -> None:
+    record = record_of(people, ran_recorded)
+    assert VALUE not in json.dumps(record)
+    assert (record["command"], record["folder"], record["variables"]["SEED"]) == ("python train.py", "training", "7")
+    assert (record["image_id"], record["node"], record["exit_code"]) == (DIGEST, "node-7", 0)
+    assert (record["environment_variables"], record["secrets"]) == (["API_KEY"], ["DB_PASSWORD"])
+    assert (record["tier"]["id"], record["run"], record["attempt"]) == ("small", 1, 1)
+
+
+def test_run_again_shows_current_tier_and_otherwise_the_record(
+    people: People, ran_recorded: Execution, script: Environment
+) -> None:
+    job = Job.objects.get()
+    HardwareTier.objects.filter(pk="small").update(cores="2")
+    script.image = "python:4"
+    script.save()
+    shown = page(people.owner, f"/jobs/{job.pk}/again/1/")
+    assert "The hardware tier was changed since" in shown and "CPU: 2 now, 1 then." in shown
+    status, where, _ = post(people.owner, f"/jobs/{job.pk}/again/1/", {"token": "t"})
+    assert (status, where.startswith("/executions/")) == (302, True)
+    again = Execution.objects.get(run__number=2)
+    assert again.spec["environment"]["image"] == DIGEST
+    assert record_of(people, again)["variables"] == record_of(people, ran_recorded)["variables"]
+
+
+def test_unreadable_record_is_reported_as_gone(people: People, ran_recorded: Execution) -> None:
+    with connection.cursor() as cursor:  # what a later version has written, for example
+        cursor.execute("UPDATE grid_execution SET spec = %s WHERE id = %s", ['{"kind": "job"}', ran_recorded.pk])
+    assert client_of(people.owner).get(f"/executions/{ran_recorded.pk}/record/").status_code == 404
+    assert client_of(people.owner).get(f"/jobs/{Job.objects.get().pk}/again/1/").status_code == 200

@@ -15,10 +15,9 @@ from grid.jobs.runmetrics.lines import Measurements
 from grid.logs.logplace import LogPlace
 from grid.models import Environment, Execution, Job, State, User
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_running
 from tests.jobs.test_jobs_pages import launched, page, script as script
-from tests.shell.browsing import client_of
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
 

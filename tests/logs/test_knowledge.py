@@ -12,8 +12,7 @@ from grid.logs import knowledge
 from grid.models import Execution, KnowledgeEntry, LogOccurrence
 from tests.controller.world import World, fresh, in_world, states_of, to_running
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 
 NO_MODULE = "ModuleNotFoundError: No module named 'polars'"
 LICENCE = {"pattern": r"LIC-(\d+)", "meaning": "The licences of product {} are in use.", "cure": "Wait for one."}

@@ -26,10 +26,9 @@ from grid.logs.logshipping.receiver import Verdict
 from grid.logs.logshipping.shipper import BUFFER_BYTES, LogShipper
 from grid.models import AuditEntry, Execution, ShippedLog, State, VerboseLogging
 from grid.platformhealth import lights
-from tests.conftest import People
+from tests.conftest import People, client_of, execution_page
 from tests.controller.world import World, fresh, in_world, to_running
 from tests.executions.executing import make_execution, make_project
-from tests.shell.browsing import client_of, execution_page
 from tests.support.builders import NAMESPACE, container_status
 from tests.support.periodic import repeat
 from tests.support.shop import Shop

@@ -14,9 +14,8 @@ from grid.kube.resources import PODS
 from grid.models import Execution, ExecutionLog, ShippedLog, State
 from grid.runtime import Runtime
 from tests.clusters.clustering import head_pod, make_cluster, worker_pod
-from tests.conftest import People
+from tests.conftest import People, client_of, downloaded, execution_page as text
 from tests.executions.executing import make_project, make_running, pod_of, put, read_executions
-from tests.shell.browsing import client_of, downloaded, execution_page as text
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster

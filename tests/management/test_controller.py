@@ -11,7 +11,7 @@ from grid.executions.context import LaunchTarget
 from grid.management.commands import controller
 from tests.database.test_database import endless
 from tests.support.ports import free_ports
-from tests.support.promtool import complaints
+from tests.support.prometheus import complaints
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from grid.management.commands.up import NODES_AT_MOST, DemoPrometheus, chosen_pr
 from grid.management.demo import DemoAccount, create_demo_data, new_accounts
 from grid.models import Environment, Framework, HardwareTier, Project, User
 from grid.sandbox.images import ImageCatalogue
-from tests.support.promtool import PROMTOOL
+from tests.support.prometheus import PROMTOOL
 
 
 @pytest.fixture

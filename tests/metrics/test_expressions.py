@@ -20,7 +20,7 @@ from grid.metrics.expressions import (
     pool_columns,
     pool_use_columns,
 )
-from tests.support.promtool import PROMTOOL
+from tests.support.prometheus import PROMTOOL
 
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool comes with Prometheus")
 _POD = 'namespace="ns",pod="p1"'

@@ -10,9 +10,8 @@ from grid.core.labels import NODE_POOL
 from grid.kube.resources import DISRUPTION_BUDGETS, NODES, PODS
 from grid.models import HardwareTier, NodeTask
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, pod_of, read_executions
-from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster

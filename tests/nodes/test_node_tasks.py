@@ -9,9 +9,8 @@ from grid.core.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
 from grid.kube.resources import DISRUPTION_BUDGETS, NODES, PODS
 from grid.models import NodeTask, User
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, pod_of, read_executions
-from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster

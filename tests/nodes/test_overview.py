@@ -18,7 +18,7 @@ from grid.models import AuditEntry, State, User
 from grid.models.dataplane import LOCAL
 from grid.nodes.scaledown import ScaleDownRules
 from grid.runtime import Runtime, new_runtime, using_runtime
-from tests.conftest import People
+from tests.conftest import People, page_at
 from tests.executions.executing import (
     make_environment,
     make_execution,
@@ -27,7 +27,6 @@ from tests.executions.executing import (
     pod_of,
     read_executions,
 )
-from tests.shell.browsing import page_at
 from tests.shell.live import Clock, connected
 from tests.support import builders
 from tests.support.builders import MOMENT

@@ -30,9 +30,8 @@ from grid.core.errors import ClusterUnavailable
 from grid.models import PoolSample
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.nodes.test_use_history import FakePrometheus
-from tests.shell.browsing import client_of
 from tests.shell.charting import make_day, minute_of
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden, plain

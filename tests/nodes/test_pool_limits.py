@@ -12,8 +12,7 @@ from grid.kube.resources import CONFIG_MAPS, NODES
 from grid.models import AuditEntry
 from grid.runtime import Runtime
 from grid.tiers.tierdoctor import TierRequest
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support import builders
 from tests.support.cluster import POPULATION, FakeCluster
 from tests.support.runtime import fill

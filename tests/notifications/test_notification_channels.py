@@ -11,9 +11,8 @@ from dashboard.notifications.viewmodel import NO_ADDRESS, NO_SERVER, NO_WEBHOOK,
 from grid.database.encryption import decrypt
 from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
 from grid.notifications.channels import set_target
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.notifications.test_notifications_pages import page
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]

@@ -15,8 +15,7 @@ from grid.executions.stopping import request_stop
 from grid.models import ConfigRecord, Execution, Notification, NotificationChoice, NotificationEvent, State
 from grid.notifications import outbox
 from grid.notifications.outbox import event_of
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 
 FAILED = Transition(State.FAILED, "exit_code", "It ended with exit code 1. Look at its log.", level="Warning")
 Choose = Callable[..., None]

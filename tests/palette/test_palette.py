@@ -19,9 +19,8 @@ from grid.configuration import REGISTRY
 from grid.kube.resources import NODES
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of, page_at
 from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
-from tests.shell.browsing import client_of, page_at
 from tests.support.builders import MOMENT, node
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill

@@ -7,8 +7,8 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.end_to_end.grid import put_into_project
 from tests.end_to_end.people import PULL, attach_cluster, configure, fill_launch_form, press_launch
-from tests.end_to_end.scripts import put_into_project
 from tests.pictures.studio import Studio
 from tests.support.waiting import wait_until
 

@@ -8,8 +8,7 @@ from django.test import Client
 from dashboard.platformhealth.viewmodels.api_checks import api_check_page
 from grid.models import ApiCheckRun, AuditEntry
 from grid.runtime import Runtime
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support.platform import store_api_checks
 
 URL = "/platform-health/api-checks/"

@@ -16,13 +16,11 @@ from grid.models.dataplane import LOCAL
 from grid.projects.departures import NOT_CONTRIBUTOR, departed_owners, stop_departed
 from tests.clusters.test_cluster_attached import both_running
 from tests.clusters.test_cluster_life import left, notes, to_end
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
 from tests.executions.executing import make_project
 from tests.platformhealth.test_running import comes_up, in_state, running
-from tests.shell.browsing import client_of
-from tests.support.reading import OWNER
-from tests.support.shop import Shop
+from tests.support.shop import OWNER, Shop
 from tests.support.virtual import until
 
 Configure = Callable[[Any, int], None]

@@ -16,8 +16,7 @@ from grid.queue import ordering
 from grid.usage import usage
 from grid.usage.intervals import Changes, Interval
 from grid.workspaces.workspaces import delete, resume
-from tests.support.admitting import admit_waiting
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, Shop, admit_waiting
 
 HOUR = timedelta(hours=1)
 

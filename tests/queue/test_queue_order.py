@@ -15,9 +15,7 @@ from grid.queue import ordering
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.queue.snapshot import take
 from tests.queue.queues import moved_snapshots, waiting
-from tests.support.admitting import admit_waiting
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 
 
 @given(moved_snapshots())

@@ -17,10 +17,9 @@ from grid.models.dataplane import LOCAL
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import ROW, make_execution, make_project, read_executions
 from tests.queue.test_at_once import at_once
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 from tests.support.shop import NOW, Shop

@@ -8,9 +8,8 @@ import pytest
 from grid.models import AuditEntry, Execution, QueueOrder, State, User
 from grid.runtime import Runtime
 from tests.clusters.clustering import make_cluster
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, read_executions
-from tests.shell.browsing import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOLD, RELEASE, CANCEL = "/queue/hold/", "/queue/release/", "/queue/cancel/"

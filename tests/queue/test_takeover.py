@@ -12,12 +12,9 @@ from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
 from grid.queue.gate import GateFacts, taken_over, why_not_start
 from grid.queue.quota import QueuedUnit, QuotaSnapshot, admit
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.queue.queues import moved_snapshots
-from tests.shell.browsing import client_of
-from tests.support.admitting import admit_waiting
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 
 HOUR = timedelta(hours=1)
 PAGE = "/queue/take-over/"

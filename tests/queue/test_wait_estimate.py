@@ -23,10 +23,8 @@ from grid.queue.wait_estimate.simulation import Holder, Simulation
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.world import World, in_world
 from tests.queue.queues import moved_snapshots, waiting
-from tests.support.admitting import admit_waiting
 from tests.support.builders import condition, event, node, stamp
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 
 SIZE = 2_000_000_000
 

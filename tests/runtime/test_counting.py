@@ -18,7 +18,7 @@ from grid.models import Kind, State
 from grid.observability import telemetry
 from grid.runtime import start_runtime, stop_runtime
 from tests.support.ports import free_ports
-from tests.support.promtool import complaints
+from tests.support.prometheus import complaints
 
 HOSTILE = "' OR 1=1; --\n{}"
 

@@ -12,7 +12,7 @@ from grid.sandbox.kubelet.summary import ContainerUsage, PodUsage
 from grid.sandbox.population import Population, Size
 from tests.sandbox.apiserver.conftest import Api
 from tests.sandbox.apiserver.test_kubelets import Kubelet
-from tests.support.promtool import complaints
+from tests.support.prometheus import complaints
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STATE = "/sandbox/kube-state-metrics"

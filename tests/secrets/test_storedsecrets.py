@@ -34,11 +34,10 @@ from tests.clusters import cluster_specs
 from tests.clusters.test_cluster_life import notes, running_cluster
 from tests.conftest import People
 from tests.controller.world import World, fresh, in_world
-from tests.executions.launching import offer_clusters, page
+from tests.executions.executing import offer_clusters, page
 from tests.executions.test_manifests import spec
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 
 VALUE = "correct horse battery staple"
 KEYS = ["k" * 40]

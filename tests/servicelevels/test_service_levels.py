@@ -21,9 +21,8 @@ from grid.models import StartUp, State
 from grid.runtime import Runtime
 from grid.servicelevels.levels import LevelDay, LevelTarget, default_targets, status_of
 from grid.starts.startups import count_start
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 from tests.test_query_plans import scans

@@ -9,14 +9,20 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.test import Client
+from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.accounts.sessions import SessionStore, stored_key
-from grid.models import Execution, State, User, WorkspaceGrant
+from grid.core.errors import Rejected
+from grid.executions.stopping import request_stop
+from grid.models import AppShare, Execution, Membership, State, User, WorkspaceGrant
 from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, passages, touch
+from grid.sharing.opening import may_open, openable
+from grid.sharing.sharing import share
 from tests.conftest import People
 from tests.support.frozen import write_frozen
+from tests.support.shop import NOW, Shop
 
-NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 OPENER = "kept by the browser"
 
 
@@ -36,7 +42,7 @@ def passage(execution_id: str, secret: str) -> Passage | None:
 
 def test_job_page_does_not_know_its_shared_path(execution: Execution, people: People, session: SessionStore) -> None:
     write_frozen(execution, kind="job", spec={"port": 6006, "front": {"port": 19080}})
-    secret = exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOW)
+    secret = exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOON)
     assert secret is not None
     opened = passage(execution.id, secret)
     assert opened is not None
@@ -45,7 +51,7 @@ def test_job_page_does_not_know_its_shared_path(execution: Execution, people: Pe
 
 def ticket_for(execution: Execution, user: User, session: SessionStore) -> str:
     key = session.session_key or ""
-    return issue_ticket(execution, user=user, session_key=key, opener_digest=digest(OPENER), now=NOW)
+    return issue_ticket(execution, user=user, session_key=key, opener_digest=digest(OPENER), now=NOON)
 
 
 @pytest.fixture
@@ -56,7 +62,7 @@ def session(people: People) -> SessionStore:
 @pytest.fixture
 def secret(execution: Execution, people: People, session: SessionStore) -> str:
     ticket = ticket_for(execution, people.owner, session)
-    secret = exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+    secret = exchange_ticket(execution.id, ticket, OPENER, now=NOON)
     assert secret is not None
     return secret
 
@@ -72,19 +78,19 @@ def test_ticket_works_once_in_thirty_seconds_for_one_execution(
     execution: Execution, people: People, session: SessionStore
 ) -> None:
     ticket = ticket_for(execution, people.owner, session)
-    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW + timedelta(seconds=30)) is None
-    assert exchange_ticket("another", ticket, OPENER, now=NOW) is None
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOON + timedelta(seconds=30)) is None
+    assert exchange_ticket("another", ticket, OPENER, now=NOON) is None
     assert passage(execution.id, ticket) is None, "it is no secret"
-    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
-    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW) is None
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOON)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOON) is None
 
 
 def test_ticket_is_bound_to_the_requesting_browser(execution: Execution, people: People, session: SessionStore) -> None:
     """Otherwise somebody could lead another person into his own workspace, whose code then reaches that person's."""
     ticket = ticket_for(execution, people.owner, session)
     for foreign in ("", "another browser's", digest(OPENER)):
-        assert exchange_ticket(execution.id, ticket, foreign, now=NOW) is None
-    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+        assert exchange_ticket(execution.id, ticket, foreign, now=NOON) is None
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOON)
 
 
 def log_out(execution: Execution, people: People, session: SessionStore) -> None:
@@ -134,7 +140,7 @@ def test_many_grants_take_few_queries_and_stay_separate(
     execution: Execution, people: People, session: SessionStore, django_assert_max_num_queries: Any
 ) -> None:
     tickets = [ticket_for(execution, people.owner, session) for _ in range(20)]
-    keys = [(execution.id, exchange_ticket(execution.id, ticket, OPENER, now=NOW) or "") for ticket in tickets]
+    keys = [(execution.id, exchange_ticket(execution.id, ticket, OPENER, now=NOON) or "") for ticket in tickets]
     with django_assert_max_num_queries(8):
         opened = passages([*keys, *(("another", secret) for _, secret in keys)])
     assert set(opened) == set(keys)
@@ -163,7 +169,7 @@ def cluster(execution: Execution, people: People) -> Execution:
 
 
 def opened_by(user: User, execution: Execution) -> Passage | None:
-    secret = exchange_ticket(execution.id, ticket_for(execution, user, log_in(user)), OPENER, now=NOW)
+    secret = exchange_ticket(execution.id, ticket_for(execution, user, log_in(user)), OPENER, now=NOON)
     return passage(execution.id, secret) if secret else None
 
 
@@ -177,7 +183,7 @@ def test_project_member_opens_the_cluster_page(cluster: Execution, people: Peopl
 
 def test_former_member_no_longer_opens_project_clusters(cluster: Execution, people: People) -> None:
     session = log_in(people.teammate)
-    secret = exchange_ticket(cluster.id, ticket_for(cluster, people.teammate, session), OPENER, now=NOW) or ""
+    secret = exchange_ticket(cluster.id, ticket_for(cluster, people.teammate, session), OPENER, now=NOON) or ""
     assert passage(cluster.id, secret)
     cluster.project.members.remove(people.teammate)
     assert passage(cluster.id, secret) is None
@@ -187,7 +193,7 @@ def test_use_is_recorded_at_session_and_grant(
     execution: Execution, people: People, session: SessionStore, secret: str
 ) -> None:
     unused = ticket_for(execution, people.owner, session)
-    key, later = stored_key(session.session_key or ""), NOW + timedelta(hours=1)
+    key, later = stored_key(session.session_key or ""), NOON + timedelta(hours=1)
     touch([(execution.pk, key), ("no-such", key)], later)
     noted = {bool(grant.secret_hash): grant.used_at for grant in WorkspaceGrant.objects.all()}
     assert unused
@@ -244,3 +250,101 @@ def test_opening_is_a_post(client: Client, people: People, execution: Execution)
     strict.force_login(people.owner)
     assert strict.post(f"/executions/{execution.pk}/open/").status_code == 403
     assert not WorkspaceGrant.objects.exists()
+
+
+def may(shop: Shop, execution: Execution) -> set[str]:
+    """The names of the people who may open it."""
+    people = vars(shop.people)
+    pairs = {(person.pk, execution.pk): name for name, person in people.items()}
+    at_once = {pairs[pair] for pair in openable(pairs)}
+    assert at_once == {name for name, person in people.items() if may_open(person.pk, execution)}
+    return at_once
+
+
+@pytest.mark.parametrize("who", ["owner", "teammate"])
+def test_a_workspace_is_opened_by_its_owner_alone(shop: Shop, who: str) -> None:
+    assert may(shop, shop.launch(getattr(shop.people, who))) == {who}
+
+
+def test_a_cluster_is_opened_by_everybody_in_its_project(shop: Shop) -> None:
+    assert may(shop, shop.launch_cluster()) == {"owner", "teammate"}
+
+
+def test_former_member_opens_nothing_until_returning(shop: Shop) -> None:
+    workspace, cluster = shop.launch(shop.people.teammate), shop.launch_cluster()
+    write_frozen(cluster, owner=shop.people.teammate)
+    shop.project.members.remove(shop.people.teammate)
+    assert may(shop, workspace) == set()
+    assert may(shop, cluster) == {"owner"}
+    shop.project.members.add(shop.people.teammate, through_defaults={"role": "contributor"})
+    assert may(shop, workspace) == {"teammate"}
+
+
+def test_former_owner_opens_nothing_of_the_project(shop: Shop) -> None:
+    workspace = shop.launch()
+    shop.project.assign(owner=shop.people.stranger, contributors=[], viewers=[])
+    assert may(shop, workspace) == set()
+
+
+def test_a_closed_account_opens_nothing(shop: Shop) -> None:
+    workspace = shop.launch()
+    User.objects.filter(pk=shop.people.owner.pk).update(is_active=False)
+    assert may(shop, workspace) == set()
+
+
+def test_app_is_opened_by_owner_and_chosen_members(shop: Shop) -> None:
+    app = shared_app(shop)
+    assert may(shop, app) == {"owner", "teammate"}
+    Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
+    assert may(shop, app) == {"owner", "teammate"}
+    share(app.pk, [], by="alice", now=NOW)
+    assert may(shop, app) == {"owner"}
+
+
+def test_former_member_or_closed_account_loses_the_app(shop: Shop) -> None:
+    app = shared_app(shop)
+    User.objects.filter(pk=shop.people.teammate.pk).update(is_active=False)
+    assert may(shop, app) == {"owner"}
+    User.objects.filter(pk=shop.people.teammate.pk).update(is_active=True)
+    shop.project.members.remove(shop.people.teammate)
+    assert may(shop, app) == {"owner"}
+
+
+def test_a_share_opens_nothing_but_an_app(shop: Shop) -> None:
+    workspace = shop.launch()
+    AppShare.objects.create(execution=workspace, user=shop.people.teammate)
+    assert may(shop, workspace) == {"owner"}
+
+
+def test_only_running_app_is_shared_with_members_only(shop: Shop) -> None:
+    app = shared_app(shop)
+    with pytest.raises(Rejected, match="Choose members of its project"):
+        share(app.pk, [shop.people.stranger], by="alice", now=NOW)
+    with pytest.raises(Rejected, match="Only an app can be shared"):
+        share(shop.launch().pk, [shop.people.teammate], by="alice", now=NOW)
+    request_stop(app, by="alice", now=NOW)
+    with pytest.raises(Rejected, match="It has ended"):
+        share(app.pk, [], by="alice", now=NOW)
+
+
+def shared_app(shop: Shop) -> Execution:
+    """With the teammate."""
+    app = shop.launch()
+    write_frozen(app, kind="app", workspace=None)
+    share(app.pk, [shop.people.teammate], by="alice", now=NOW)
+    app.refresh_from_db()
+    return app
+
+
+def test_permissions_of_many_pairs_take_constant_queries(
+    shop: Shop, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    launched = [shop.launch().pk, shop.launch(shop.people.teammate).pk]
+    people = (shop.people.owner, shop.people.teammate, shop.people.stranger)
+    pairs = {(user.pk, id) for user in people for id in (*launched, "never-was")}
+    with django_assert_num_queries(3):
+        allowed = openable(pairs)
+    assert allowed == {(shop.people.owner.pk, launched[0]), (shop.people.teammate.pk, launched[1])}
+    app = shared_app(shop)
+    with django_assert_num_queries(4):
+        assert (shop.people.teammate.pk, app.pk) in openable({*pairs, (shop.people.teammate.pk, app.pk)})

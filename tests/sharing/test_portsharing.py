@@ -22,8 +22,7 @@ from tests.sharing.test_grants import log_in
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
-from tests.support.reading import words_of_each
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 from tests.support.virtual import passes, virtual_time
 
 
@@ -119,7 +118,7 @@ def test_history_and_audit_log_record_sharing_and_revoking(shop: Shop, workspace
     unshare_port(shared, by=owner, now=NOW)
     unshare_port(shared, by=owner, now=NOW)
     name = owner.get_username()
-    history = words_of_each(workspace.lifecycle.filter(reason="Shared"))
+    history = [entry.words(OWNER) for entry in workspace.lifecycle.filter(reason="Shared")]
     assert history == [
         f"{name} shared its port 8501 (Sales) with {mate}.",
         f"{name} stopped sharing its port 8501 (Sales).",

@@ -4,8 +4,7 @@ import pytest
 
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, node_chips
 from grid.runtime import Runtime
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 
 
 def test_node_chips_drop_a_condition_and_keep_order() -> None:

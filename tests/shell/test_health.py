@@ -19,8 +19,7 @@ from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, lives_of, new_runtime, started, using_runtime
 from tests.access.policy import STRICT, nonce_of, policy_of
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, until, virtual_time
 

@@ -14,8 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from dashboard.shell.script_texts import script_texts_url
 from dashboard.shell.viewmodels.glossary import GROUPS, OF_FIELDS, TERMS
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support.golden import assert_golden
 
 TEMPLATES = Path(settings.BASE_DIR, "templates")

@@ -34,8 +34,7 @@ from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
 from tests.shell.live import connected, cookie_of
-from tests.support.fulldatabase import full_database
-from tests.support.slowquery import SlowQuery
+from tests.support.database import SlowQuery, full_database
 
 
 @pytest.fixture

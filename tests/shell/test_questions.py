@@ -23,9 +23,8 @@ from grid.models import (
     StoredSecret,
     User,
 )
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
-from tests.shell.browsing import client_of
 
 GRACE = timedelta(minutes=10)
 

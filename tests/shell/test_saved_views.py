@@ -17,8 +17,7 @@ from dashboard.shell.viewmodels.saved_views import (
 )
 from dashboard.shell.views.saved_views import MOST_VIEWS, save_view
 from grid.models import SavedView
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
 ALL = [str(number) for number in range(2, 13)]

@@ -31,9 +31,8 @@ from grid.platformhealth.facts import Light
 from grid.platformhealth.versions import VersionLine
 from grid.runtime import Runtime
 from grid.secrets import storedsecrets
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, pod_of, read_executions
-from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster

@@ -12,8 +12,7 @@ from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages import session_watch as watching
 from dashboard.shell.pages.periodic import FIRST_SECONDS, Board, PeriodicRead
 from dashboard.shell.pages.session_watch import SessionWatch, read_viewers
-from tests.conftest import People
-from tests.shell.browsing import client_of
+from tests.conftest import People, client_of
 from tests.support.builders import MOMENT
 from tests.support.virtual import loop_time, passes, virtual_time
 

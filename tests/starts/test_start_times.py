@@ -33,7 +33,7 @@ from grid.runtime import Runtime
 from grid.runtime.starts import observed_starts
 from grid.starts.startups import count_start
 from tests.browser.administering import AUTOSCALER
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import (
     make_environment,
     make_execution,
@@ -42,7 +42,6 @@ from tests.executions.executing import (
     pod_of,
     read_executions,
 )
-from tests.shell.browsing import client_of
 from tests.starts.startrecords import plan_of, start_up
 from tests.support import builders
 from tests.support.builders import MOMENT

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+import pytest
 import yaml
 
 from tests.support.ports import free_ports
@@ -16,6 +17,7 @@ from tests.support.ports import free_ports
 PROGRAM = shutil.which("prometheus")
 SECONDS = 90.0
 MISSING = "needs Debian's package prometheus"
+PROMTOOL = shutil.which("promtool")
 
 
 class RealPrometheus:
@@ -59,3 +61,11 @@ class RealPrometheus:
 
     def _write(self, configuration: Mapping[str, Any]) -> None:
         self._file.write_text(yaml.safe_dump(configuration))
+
+
+def complaints(metrics: str) -> str:
+    """What `promtool check metrics` says against names, units and format; "" when nothing."""
+    if PROMTOOL is None:
+        pytest.skip("promtool is not installed; it comes with Debian's package prometheus")
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=metrics, capture_output=True, text=True, timeout=60)
+    return (done.stdout + done.stderr).strip() if done.returncode else ""

@@ -1,19 +1,23 @@
-"""A project, an environment and a tier to launch with."""
+"""A project, an environment and a tier to launch with; and what becomes of launches: admitted or refused, and why, as owners read it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from grid.core.reasons import Reader
 from grid.executions.launchrequest import ClusterRequest, LaunchRequest
 from grid.executions.request import submit
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, User
+from grid.queue.admission import admit_next, write_refusals
 from grid.queue.launches import why_not_launch
 from tests.conftest import People
 
 NOW = datetime(2026, 3, 4, 9, 0, 0, tzinfo=UTC)
+# `row.words(OWNER)` is the cause of a state as the owner reads it, also of causes that say the same to everybody.
+OWNER = Reader("", is_owner=True)
 
 
 @dataclass(frozen=True)
@@ -116,3 +120,10 @@ def configure(db: None) -> Callable[..., None]:
         ConfigRecord.objects.update_or_create(key=setting.key, defaults={"value": str(value)})
 
     return set_value
+
+
+def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
+    """Admit executions to the data plane, write why the others wait, and return the ids of the admitted ones."""
+    admission = admit_next(data_plane, now=now)
+    write_refusals(admission.refusals, now=now)
+    return list(admission.admitted)

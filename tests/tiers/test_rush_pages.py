@@ -23,9 +23,8 @@ from grid.runtime import Runtime, new_runtime, using_runtime
 from grid.tiers.placeholders import PRIORITY
 from grid.tiers.rush import ImageNodes, MeasuredTime, RushFacts, RushTimes, plan_rush
 from grid.tiers.warmhours import WarmHours
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_environment, make_tier
-from tests.shell.browsing import client_of
 from tests.shell.live import Clock
 from tests.support import builders
 from tests.support.builders import MOMENT

@@ -26,12 +26,10 @@ from grid.usage.budgets import keeper as spending
 from grid.usage.budgets.keeper import SettledSpending, count, set_budget
 from grid.usage.budgets.rules import Budget
 from tests.clusters.clustering import make_interval
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.controller.world import World, fresh, in_world
-from tests.executions.executing import make_environment, make_execution, make_project, make_workspace
-from tests.executions.launching import ATTACHED
+from tests.executions.executing import ATTACHED, make_environment, make_execution, make_project, make_workspace
 from tests.platformhealth.test_running import comes_up, running as controlled
-from tests.shell.browsing import client_of
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import passes
 from tests.test_query_plans import scans

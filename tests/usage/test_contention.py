@@ -21,9 +21,8 @@ from grid.runtime import Runtime, new_runtime
 from grid.runtime.caches import id_of
 from grid.runtime.contention import NOTICE_SECONDS, TOPIC, ContentionNotices, ContentionWatch
 from grid.usage.contentionnotices import tell_owners
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import ROW, make_execution, make_project, pod_of, read_executions
-from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster

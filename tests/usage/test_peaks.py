@@ -18,10 +18,9 @@ from grid.metrics.usage import Usage
 from grid.models import Execution, HardwareTier, PeakUse, Project, State
 from grid.runtime import Runtime
 from grid.usage.peaks import MEAN_SECONDS, WRITE_SECONDS, Peak, PeakKeeper, read, write
-from tests.conftest import People
+from tests.conftest import People, page_at
 from tests.controller.world import in_world
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
-from tests.shell.browsing import page_at
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, decode, pod
 from tests.support.cluster import FakeCluster

@@ -30,9 +30,8 @@ from dashboard.usage.viewmodels.usage import (
 from grid.models import Execution, UsageInterval
 from grid.usage import dailyusage
 from tests.clusters.clustering import make_interval
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, make_tier
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 from tests.test_query_plans import scans

@@ -19,8 +19,7 @@ from tests.controller.world import Killed, World, fresh, in_world, running, stat
 from tests.notifications.test_sender import at_once as in_line
 from tests.queue.conftest import on_file
 from tests.queue.test_at_once import at_once
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 
 __all__ = ["on_file"]  # a fixture
 

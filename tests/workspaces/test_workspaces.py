@@ -22,8 +22,7 @@ from grid.workspaces.workspaces import (
     why_not_resume,
 )
 from tests.controller.world import fresh, in_world, running, states_of, to_running
-from tests.support.reading import OWNER
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, OWNER, Shop
 from tests.usage.budgeting import use_up
 
 LATER = NOW + timedelta(hours=1)

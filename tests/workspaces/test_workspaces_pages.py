@@ -16,9 +16,8 @@ from dashboard.workspaces.viewmodels.workspaces import fitting_button
 from dashboard.workspaces.workspace_records import EXECUTIONS_PER_PAGE, PER_PAGE
 from grid.models import Execution, HardwareTier, Project, State, Workspace
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of, execution_page
 from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
-from tests.shell.browsing import client_of, execution_page
 from tests.shell.live import connected
 from tests.support.builders import MOMENT
 from tests.workspaces.workspaces import live, page, resume, sent

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from grid.models import Execution, State, User, Workspace
+from tests.conftest import client_of
 from tests.executions.executing import make_execution
-from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 
 

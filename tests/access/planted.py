@@ -43,8 +43,7 @@ from grid.secrets import storedsecrets
 from grid.sharing import grants
 from tests.access.world import World
 from tests.executions.executing import read_executions
-from tests.support import builders
-from tests.support.builders import NAMESPACE
+from tests.support.builders import NAMESPACE, container_status, event
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
@@ -84,13 +83,13 @@ class Planted:
                 raw_pod for raw_pod in cluster.objects(PODS) if raw_pod["metadata"]["name"] == execution.object_name
             ]
             pod["spec"]["nodeName"] = "node-a"
-            statuses = [builders.container_status(ready=True, restarts=1)]
+            statuses = [container_status(ready=True, restarts=1)]
             cluster.put(PODS, {**pod, "status": {"phase": "Running", "containerStatuses": statuses}})
             printed = ["it begins", *f"it got {_given(execution)}".splitlines()]
             for previous in (False, True):
                 cluster.set_log(execution.object_name, printed, namespace=NAMESPACE, container="run", previous=previous)
             message = f"Back-off restarting it with token={access_token(execution.pk)}"
-            cluster.put(EVENTS, builders.event(f"e-{execution.pk}", about=pod, reason="BackOff", message=message))
+            cluster.put(EVENTS, event(f"e-{execution.pk}", about=pod, reason="BackOff", message=message))
         fill(runtime, cluster)
         read_executions(runtime)
 

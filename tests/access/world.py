@@ -66,8 +66,7 @@ from tests.executions.executing import (
 )
 from tests.files.test_remotes import private_key
 from tests.shell.live import cookie_of
-from tests.support import builders
-from tests.support.builders import NAMESPACE
+from tests.support.builders import MOMENT, NAMESPACE, config_map, node
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
@@ -104,11 +103,9 @@ class World:
 
     def show(self, cluster: FakeCluster, runtime: Runtime) -> None:
         """Have the executions' pods run in the cluster, and the runtime know of all."""
-        cluster.put(NODES, builders.node("node-a"))
+        cluster.put(NODES, node("node-a"))
         status = "nodeGroups: [{name: default, health: {cloudProviderTarget: 1, minSize: 1, maxSize: 5}}]"
-        cluster.put(
-            CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", {"status": status}, namespace="kube-system")
-        )
+        cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": status}, namespace="kube-system"))
         for execution in self.executions.values():
             cluster.put(
                 PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True)
@@ -316,7 +313,7 @@ def _link(user: User) -> dict[str, str]:
 
 
 def _cluster(owner: User, project: Project) -> Execution:
-    return make_cluster(owner, project, slots_reserved_at=builders.MOMENT)
+    return make_cluster(owner, project, slots_reserved_at=MOMENT)
 
 
 def asked(client: Client, method: str, path: str, body: Mapping[str, Any]) -> str:

@@ -18,15 +18,12 @@ from grid.models.dataplane import LOCAL
 from tests.browser import executing, scenes
 from tests.browser.server import Stage
 from tests.shell.charting import make_day
-from tests.support import builders
-from tests.support.builders import container_status, stamp
+from tests.support.builders import condition, container_status, node, pod, stamp
 
 SPECIAL: dict[int, dict[str, Any]] = {
     3: {"unschedulable": True},
     7: {"ready": False},
-    11: {
-        "conditions": [builders.condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting status.")]
-    },
+    11: {"conditions": [condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting status.")]},
     15: {"taints": [{"key": TO_BE_DELETED_TAINT, "value": "1", "effect": "NoSchedule"}]},
 }
 
@@ -52,9 +49,9 @@ async def many_nodes(stage: Stage, pool: str, count: int, first: int = 0) -> Non
     size: dict[str, Any] = {"cpu": "16", "memory": "64Gi", "pool": pool}
     for number in range(first, first + count):
         name = f"{pool}-{number:04d}"
-        stage.cluster.put(NODES, builders.node(name, **size, **SPECIAL.get(number, {})))
+        stage.cluster.put(NODES, node(name, **size, **SPECIAL.get(number, {})))
         asked = {"cpu": f"{number * 7 % 17 * 900}m", "memory": "1Gi"}
-        stage.cluster.put(PODS, builders.pod(f"p-{name}", node=name, phase="Running", ready=True, requests=asked))
+        stage.cluster.put(PODS, pod(f"p-{name}", node=name, phase="Running", ready=True, requests=asked))
 
 
 def _misconfigure() -> None:

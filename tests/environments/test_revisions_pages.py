@@ -14,8 +14,7 @@ from grid.models import AuditEntry, Environment, EnvironmentRevision, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_project, make_workspace
-from tests.support import builders
-from tests.support.builders import decode
+from tests.support.builders import MOMENT, decode, node
 from tests.support.cluster import POPULATION, FakeCluster
 from tests.support.runtime import become
 
@@ -33,7 +32,7 @@ def text(client: Client, path: str) -> str:
 
 def reporting(name: str, **images: int) -> Node:
     reported = [{"names": [image], "sizeBytes": size} for image, size in images.items()]
-    return decode(builders.node(name, status={"images": reported}), Node)
+    return decode(node(name, status={"images": reported}), Node)
 
 
 def test_image_size_comes_from_nodes_with_hint_when_large(admin: Client, lab: Environment, runtime: Runtime) -> None:
@@ -122,7 +121,7 @@ def test_build_shows_its_log_and_failed_one_is_correctable(
     assert (made.requirements, made.state, made.made_by) == ("polars", "building", "ada-admin")
     assert "It has not begun yet." in text(admin, f"{LIST}2/")
     failed = BuildProgress("a", "failed", "No such package.", "Collecting <polars>\nERROR: none")
-    revisions.record_progress(made.pk, failed, now=builders.MOMENT)
+    revisions.record_progress(made.pk, failed, now=MOMENT)
     shown = text(admin, f"{LIST}2/")
     assert "No such package." in shown
     assert "Collecting &lt;polars&gt;" in shown
@@ -137,16 +136,16 @@ def used(people: People) -> Workspace:
     """A stopped workspace with revision 1 of an environment that has two."""
     workspace = make_workspace(people.owner, make_project(people.owner))
     Workspace.objects.update(environment_revision=1)
-    revisions.make_image(workspace.environment_id, "lab:2", note="", by="admin", now=builders.MOMENT)
+    revisions.make_image(workspace.environment_id, "lab:2", note="", by="admin", now=MOMENT)
     return workspace
 
 
 @pytest.mark.usefixtures("runtime")
 def test_package_findings_are_marked_and_failed_checks_explained(admin: Client, lab: Environment) -> None:
-    made = revisions.make_built("lab", 1, "jinja2", note="", by="admin", now=builders.MOMENT)
-    revisions.record_progress(made.pk, BuildProgress("a", "ready"), now=builders.MOMENT)
+    made = revisions.make_built("lab", 1, "jinja2", note="", by="admin", now=MOMENT)
+    revisions.record_progress(made.pk, BuildProgress("a", "ready"), now=MOMENT)
     assert "Known against its packages" not in text(admin, f"{LIST}2/")
-    record_unchecked(made.pk, "pypi.org did not answer within 10 seconds.", builders.MOMENT)
+    record_unchecked(made.pk, "pypi.org did not answer within 10 seconds.", MOMENT)
     assert "Not checked: pypi.org did not answer within 10 seconds." in text(admin, f"{LIST}2/")
     assert "Packages not checked" in text(admin, LIST)
     advisory = Advisory("PYSEC-2019-217", "https://osv.dev/vulnerability/PYSEC-2019-217", ("2.10.1", "3"))
@@ -155,7 +154,7 @@ def test_package_findings_are_marked_and_failed_checks_explained(admin: Client, 
         PackageMark(Package("rich", "1"), why_yanked="<b>Broken</b>"),
     )
     odd = Package("odd", "2")
-    report = PackageReport(builders.MOMENT, "pypi.org", 3, marks, (Package("ours", "1"), odd), (odd,))
+    report = PackageReport(MOMENT, "pypi.org", 3, marks, (Package("ours", "1"), odd), (odd,))
     record_report(made.pk, report)
     assert "1 package with known vulnerabilities and 1 package yanked" in text(admin, LIST)
     shown = text(admin, f"{LIST}2/")
@@ -167,7 +166,7 @@ def test_package_findings_are_marked_and_failed_checks_explained(admin: Client, 
         "not know ours 1. It answered with an error for odd 2.",
     ):
         assert words in shown
-    record_unchecked(made.pk, "pypi.org cannot be reached.", builders.MOMENT)
+    record_unchecked(made.pk, "pypi.org cannot be reached.", MOMENT)
     assert "Not checked since, last on" in text(admin, f"{LIST}2/")
 
 

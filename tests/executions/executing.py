@@ -29,8 +29,7 @@ from grid.models import (
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow, read_rows
 from tests.conftest import People, client_of, page_at
-from tests.support import builders
-from tests.support.builders import MOMENT
+from tests.support.builders import MOMENT, pod
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
 from tests.support.runtime import fill
@@ -124,7 +123,7 @@ def entered(state: str, *, minute: float = 0, message: str = "", **fields: Any) 
 def pod_of(execution_id: str, *, name: str = "", labels: Mapping[str, str] | None = None, **fields: Any) -> RawObject:
     """As manifests label it."""
     own = {KEYS.execution: execution_id, **(labels or {})}
-    return builders.pod(name or f"workspace-{execution_id}", labels=own, **fields)
+    return pod(name or f"workspace-{execution_id}", labels=own, **fields)
 
 
 def put(runtime: Runtime, cluster: FakeCluster, resource: Resource, obj: RawObject) -> None:

@@ -15,8 +15,7 @@ from grid.runtime import Runtime
 from tests.conftest import People, client_of, execution_page as text
 from tests.executions.executing import make_execution, make_project, make_running, put, read_executions
 from tests.shell.live import Clock, changed, connected
-from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.builders import MOMENT, NAMESPACE, container_status, event, node, stamp
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
@@ -163,12 +162,12 @@ async def test_new_event_and_lost_node_reach_the_open_page(
 ) -> None:
     (pod,) = cluster.objects(PODS)
     name = pod["spec"]["nodeName"]
-    put(runtime, cluster, NODES, builders.node(name))
+    put(runtime, cluster, NODES, node(name))
     async with connected(f"/live/execution/?id={running.pk}", people.owner) as socket:
         assert f'id="ready-{name}"' in await socket.message()
-        put(runtime, cluster, EVENTS, builders.event("e", about=pod, reason="FailedMount", message="no volume <b>"))
+        put(runtime, cluster, EVENTS, event("e", about=pod, reason="FailedMount", message="no volume <b>"))
         assert "no volume &lt;b&gt;" in await socket.message(within=10)
-        put(runtime, cluster, NODES, builders.node(name, ready=False))
+        put(runtime, cluster, NODES, node(name, ready=False))
         assert (f"ready-{name}", "delete") in changed(await socket.message(within=10))
 
 
@@ -176,12 +175,12 @@ async def test_open_page_tells_that_the_node_was_deleted(
     people: People, running: Execution, runtime: Runtime, cluster: FakeCluster, clock: Clock
 ) -> None:
     clock.seconds += 60
-    state = {"running": {"startedAt": builders.stamp(MOMENT)}}
+    state = {"running": {"startedAt": stamp(MOMENT)}}
     pod = next(each for each in cluster.objects(PODS) if each["metadata"]["name"] == running.object_name)
-    pod["status"] |= {"startTime": builders.stamp(MOMENT)}
-    pod["status"]["containerStatuses"] = [builders.container_status(ready=True, state=state)]
+    pod["status"] |= {"startTime": stamp(MOMENT)}
+    pod["status"]["containerStatuses"] = [container_status(ready=True, state=state)]
     cluster.put(PODS, pod)
-    put(runtime, cluster, NODES, builders.node("node-a"))
+    put(runtime, cluster, NODES, node("node-a"))
     async with connected(f"/live/execution/?id={running.pk}", people.owner) as socket:
         assert "It is ready: open it." in await socket.message()
         cluster.remove(NODES, "node-a")

@@ -17,8 +17,7 @@ from tests.clusters.clustering import make_cluster
 from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, make_tier, pod_of, put, read_executions
 from tests.shell.live import changed, connected
-from tests.support import builders
-from tests.support.builders import MOMENT
+from tests.support.builders import MOMENT, container_status
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
 from tests.support.runtime import fill
@@ -168,9 +167,7 @@ async def test_a_change_reaches_the_browser_as_its_row_only(
     await sync_to_async(read_executions)(runtime)
     async with connected("/live/executions/?sort=name", people.owner) as socket:
         assert ("executions", "innerMorph") in changed(await socket.message())
-        waiting = builders.container_status(
-            state={"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
-        )
+        waiting = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}})
         put(runtime, cluster, PODS, pod_of(second.pk, name=second.object_name, node="node-a", statuses=[waiting]))
         message = await socket.message()
         assert changed(message) == [(f"row-{second.pk}", "outerMorph")]

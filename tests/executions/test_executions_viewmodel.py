@@ -21,8 +21,7 @@ from grid.metrics.usage import Usage
 from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import ROW, pod_of
 from tests.executions.execution_listing import Source, execution_rows
-from tests.support import builders
-from tests.support.builders import MOMENT, decode
+from tests.support.builders import MOMENT, NAMESPACE, container_status, decode
 
 NOW = MOMENT + timedelta(minutes=30)
 FINE = Diagnosis("running", "It runs.", "ok", "")
@@ -122,7 +121,7 @@ def test_each_column_filters(query: str, expected: list[str]) -> None:
             node="node-x1",
             phase="Running",
             requests={"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"},
-            statuses=[builders.container_status(ready=True, restarts=2)],
+            statuses=[container_status(ready=True, restarts=2)],
         ),
         pod_of("c", node="node-y"),
     ]
@@ -257,10 +256,7 @@ def test_cluster_already_up_does_not_say_that_it_waits() -> None:
 
 
 def test_usage_stands_at_each_pod_and_summed_at_cluster() -> None:
-    used = {
-        f"{builders.NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30),
-        f"{builders.NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31),
-    }
+    used = {f"{NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30), f"{NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31)}
     rows = lines(source(DASK, pods=DASK_PODS, used=used))
     assert [(row.used_cpu, row.used_memory) for row in rows] == [
         ("1.75", "3 GiB"), ("0.25", "1 GiB"), ("", ""), ("1.5", "2 GiB"),

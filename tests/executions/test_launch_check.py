@@ -14,8 +14,7 @@ from grid.models import CheckOutcome, Execution, HardwareTier, LaunchCheck
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import FORM, put, sent
-from tests.support import builders
-from tests.support.builders import MOMENT
+from tests.support.builders import MOMENT, node
 from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 
@@ -51,7 +50,7 @@ class TestOverHttp:
     def test_check_is_asked_for_once_and_its_answer_shown(
         self, people: People, runtime: Runtime, cluster: FakeCluster
     ) -> None:
-        put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+        put(runtime, cluster, NODES, node("node-a", cpu="4", memory="16Gi"))
         assert "Asking the cluster" in self.check(people)
         assert "Asking the cluster" in self.check(people, awaited="on")
         check = LaunchCheck.objects.get()
@@ -67,7 +66,7 @@ class TestOverHttp:
     ) -> None:
         """The card and the line beside it: a dry run says nothing of nodes."""
         HardwareTier.objects.filter(pk="small").update(cores="64")
-        put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+        put(runtime, cluster, NODES, node("node-a", cpu="4", memory="16Gi"))
         self.check(people)
         dryrun.record(LaunchCheck.objects.get().pk, DryRunAnswer(CheckOutcome.CONFIRMED, "Taken."), now=timezone.now())
         shown, card = self.check(people, awaited="on"), sent(people.owner, FORM, "/launch/estimate/")[1]

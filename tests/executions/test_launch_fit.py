@@ -27,8 +27,7 @@ from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
 from tests.executions.executing import ALONE, ATTACHED, FORM, configure, make_execution, page, put, sent
 from tests.shell.live import Clock
-from tests.support import builders
-from tests.support.builders import NAMESPACE, decode
+from tests.support.builders import NAMESPACE, config_map, decode, node, pod
 from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 
@@ -56,11 +55,11 @@ def test_the_verdict_follows_the_cluster(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     assert "No node" in asked(people)
-    put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    put(runtime, cluster, NODES, node("node-a", cpu="4", memory="16Gi"))
     assert "The pool default has 4 free places for Small." in asked(people)
-    put(runtime, cluster, PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
+    put(runtime, cluster, PODS, pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
     assert "Waits for room" in asked(people)
-    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
+    put(runtime, cluster, CONFIG_MAPS, config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
     assert "Needs 1 new node" in asked(people)
     HardwareTier.objects.filter(pk="medium").update(cores="64")
     never = asked(people, tier="medium")
@@ -74,10 +73,10 @@ def test_the_verdict_follows_the_cluster(
 def test_verdict_of_pool_at_zero_uses_its_last_nodes(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
+    put(runtime, cluster, CONFIG_MAPS, config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
     assert "is known only when one has started" in asked(people)
     tally = TemplateTally()
-    tally.count(decode(builders.node("gone", cpu="4", memory="16Gi"), Node), {})
+    tally.count(decode(node("gone", cpu="4", memory="16Gi"), Node), {})
     template = tally.template(datetime(2026, 11, 24, tzinfo=UTC))
     assert template is not None
     runtime.templates.take({"default": template})
@@ -102,7 +101,7 @@ def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: 
 def test_queueing_time_is_said_once_history_tells(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    put(runtime, cluster, NODES, node("node-a", cpu="4", memory="16Gi"))
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     now = timezone.now()
     make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
@@ -119,7 +118,7 @@ def test_queueing_time_is_said_once_history_tells(
 def test_namespace_quota_is_named_before_the_launch(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
 ) -> None:
-    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    cluster.put(NODES, node("node-a", cpu="4", memory="16Gi"))
     meta = {"name": "team", "namespace": NAMESPACE}
     status = {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "1500m"}}
     put(runtime, cluster, RESOURCE_QUOTAS, {"metadata": meta, "spec": {"hard": status["hard"]}, "status": status})
@@ -136,7 +135,7 @@ def test_namespace_quota_is_named_before_the_launch(
 def test_without_a_script_checking_and_choosing_launch_nothing(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    put(runtime, cluster, NODES, node("node-a", cpu="4", memory="16Gi"))
     status, shown = sent(people.owner, FORM | {"check": "on", "tier": "medium"})
     assert (status, Execution.objects.count()) == (200, 0)
     assert "The pool default has 1 free place for Medium." in shown

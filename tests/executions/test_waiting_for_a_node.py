@@ -16,8 +16,7 @@ from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, pod_of, put, read_executions
-from tests.support import builders
-from tests.support.builders import MOMENT
+from tests.support.builders import MOMENT, NAMESPACE, condition, node
 from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 
@@ -34,13 +33,11 @@ def waiting(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     """The owner's, on a pool of one node that a stranger's pod fills but for a core."""
     execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING, node_pool="fast")
     theirs = make_execution(people.stranger, make_project(people.stranger, id="secret"), started_at=MOMENT)
-    cluster.put(NODES, builders.node("f1", pool="fast", cpu="4"))
+    cluster.put(NODES, node("f1", pool="fast", cpu="4"))
     cluster.put(
         PODS, pod_of(theirs.pk, name=theirs.object_name, node="f1", phase="Running", ready=True, requests={"cpu": "3"})
     )
-    unscheduled = builders.condition(
-        "PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."
-    )
+    unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
     spec = {"nodeSelector": {NODE_POOL: "fast"}}
     pod = pod_of(execution.pk, name=execution.object_name, requests={"cpu": "2"}, spec=spec, conditions=[unscheduled])
     put(runtime, cluster, PODS, pod)
@@ -49,7 +46,7 @@ def waiting(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
 
 
 def paths(execution: Execution) -> list[str]:
-    pod = f"/pods/{builders.NAMESPACE}/{execution.object_name}/"
+    pod = f"/pods/{NAMESPACE}/{execution.object_name}/"
     return ["/", "/executions/", f"/executions/{execution.pk}/", pod]
 
 

@@ -16,8 +16,7 @@ from grid.runtime import Runtime
 from tests.clusters.clustering import head_pod, make_cluster, worker_pod
 from tests.conftest import People, client_of, downloaded, execution_page as text
 from tests.executions.executing import make_project, make_running, pod_of, put, read_executions
-from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.builders import MOMENT, NAMESPACE, container_status
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 from tests.support.textwork import FailingWorkers
@@ -198,7 +197,7 @@ def test_log_before_restart_is_offered_if_present(
     write(cluster, running, "now")
     write(cluster, running, "before", previous=True)
     assert lines_of(text(people.owner, running, "?tab=log&previous=1")) == ["now"]
-    status = builders.container_status(ready=True, restarts=1, lastState={"terminated": {"exitCode": 1}})
+    status = container_status(ready=True, restarts=1, lastState={"terminated": {"exitCode": 1}})
     put(runtime, cluster, PODS, pod_of(running.pk, name=running.object_name, phase="Running", statuses=[status]))
     assert "Before the last restart" in text(people.owner, running, "?tab=log")
     page = text(people.owner, running, "?tab=log&previous=1")

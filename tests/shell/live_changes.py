@@ -17,8 +17,7 @@ from grid.metrics.usage import Measured, Usage
 from grid.nodes.scaledown import ScaleDownRules
 from grid.runtime import Runtime
 from tests.executions.executing import ROW, pod_of
-from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE, decode
+from tests.support.builders import MOMENT, NAMESPACE, container_status, decode, event, node, pod
 
 OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
 ALICE, BOB = (Viewer(id=id, username=name, role=Role.PRACTITIONER) for id, name in ((1, "alice"), (2, "bob")))
@@ -33,7 +32,7 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
                 if name not in ("restarts", "execution_id", "minute", "waits_for")
             }
             state = {"waiting": {"reason": change["waits_for"]}} if change["waits_for"] else None
-            status = builders.container_status(ready=change["ready"], restarts=change["restarts"], state=state)
+            status = container_status(ready=change["ready"], restarts=change["restarts"], state=state)
             selector = {NODE_POOL: "gpu"} if not change["node"] else {}
             made = pod_of(
                 change["execution_id"],
@@ -65,13 +64,11 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
         case "row gone":
             runtime.executions.replace([row for row in runtime.executions.values() if row.id != change])
         case "event":
-            about = builders.event(
-                f"event-{number}", about=builders.pod(change), reason="FailedScheduling", message="No node."
-            )
+            about = event(f"event-{number}", about=pod(change), reason="FailedScheduling", message="No node.")
             runtime.events.apply(decode(about, Event))
         case "node":
             name, pool, is_ready = change
-            runtime.nodes.apply(decode(builders.node(name, pool=pool, ready=is_ready), Node))
+            runtime.nodes.apply(decode(node(name, pool=pool, ready=is_ready), Node))
         case "node gone":
             runtime.nodes.discard(change)
         case "usage":

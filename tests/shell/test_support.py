@@ -33,8 +33,7 @@ from grid.runtime import Runtime
 from grid.secrets import storedsecrets
 from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project, pod_of, read_executions
-from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.builders import MOMENT, NAMESPACE, container_status, event, node
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
 from tests.support.runtime import fill
@@ -55,7 +54,7 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
         node="node-a",
         phase="Running",
         ready=True,
-        statuses=[builders.container_status(ready=True, restarts=1)],
+        statuses=[container_status(ready=True, restarts=1)],
         annotations={"note": f"https://bob:{PLANTED}@git.example/"},
     )
     program = pod["spec"]["containers"][0]
@@ -63,7 +62,7 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     program["args"] = ["serve", f"--password={PLANTED}"]
     cluster.put(PODS, pod)
     cluster.set_log(execution.object_name, ["begun", f"password={PLANTED}"], namespace=NAMESPACE, container="run")
-    cluster.put(NODES, builders.node("node-a"))
+    cluster.put(NODES, node("node-a"))
     fill(runtime, cluster)
     read_executions(runtime)
     return execution
@@ -153,7 +152,7 @@ def test_bundle_has_measurements_and_events_of_its_objects(
     }
     other = {"kind": "Pod", "metadata": {"name": "workspace-anothers", "namespace": NAMESPACE}}
     for name, about in (("slow", claim), ("else", other)):
-        cluster.put(EVENTS, builders.event(name, about=about, reason="FailedBinding", message=f"password={PLANTED}"))
+        cluster.put(EVENTS, event(name, about=about, reason="FailedBinding", message=f"password={PLANTED}"))
     fill(runtime, cluster)
     ClusterSample.objects.create(execution=running, at=MOMENT, ready=2, wanted=3)
     values = {"points": [[1, 1.0, 0.5]], "count": 1, "last": 0.5, "lowest": 0.5, "highest": 0.5}

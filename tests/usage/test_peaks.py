@@ -21,8 +21,7 @@ from grid.usage.peaks import MEAN_SECONDS, WRITE_SECONDS, Peak, PeakKeeper, read
 from tests.conftest import People, page_at
 from tests.controller.world import in_world
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
-from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE, decode, pod
+from tests.support.builders import MOMENT, NAMESPACE, decode, node, pod
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
@@ -155,7 +154,7 @@ async def test_pods_of_clusters_and_unknown_executions_are_omitted(execution: Ex
 
 @pytest.fixture
 def project(people: People, cluster: FakeCluster, runtime: Runtime) -> Project:
-    cluster.put(NODES, builders.node("n1", cpu="16", memory="64Gi"))
+    cluster.put(NODES, node("n1", cpu="16", memory="64Gi"))
     fill(runtime, cluster)
     make_environment()
     make_tier("small", cores="1", memory="4Gi", cost_per_hour="0.05")

@@ -71,8 +71,7 @@ from grid.usage.intervals import Changes, Interval
 from grid.workspaces import workspaces
 from grid.workspaces.shutdown.records import carry_out, store_looks, watched
 from grid.workspaces.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
-from tests.support.schedules import run_due
-from tests.support.shop import NOW, Shop, admit_waiting, shop as shop
+from tests.support.shop import NOW, Shop, admit_waiting, run_due, shop as shop
 
 MEASURED = Measurements({"loss": [(1, 0.5)]})
 # Of the tables that grow with history.

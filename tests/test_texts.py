@@ -2,6 +2,9 @@
 
 import functools
 import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -35,6 +38,21 @@ SAY_INSTEAD = {
     r"\bwithout one\b|\bwould do now\b": "name the thing",
     r"\bhas (its|an) end\b|\bnobody but us\b|\bwhat there is\b": "the plain verb",
 }
+SCRIPTS = sorted((Path(__file__).parents[1] / "static").glob("*.js"))
+_TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`|[{}]"""
+    r"""|(?<=[=(,:!&|?\[;{])\s*/(?![*/])(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\n\[])+/""",
+    re.DOTALL,
+)
+# Two words, a word beside a value, or a word with a capital.
+_READ = re.compile(r"[^\W\d_]{2,}[.,;:]? [^\W\d_]|\{\}[.,;:]? [^\W\d_]|[^\W\d_][.,;:]? \{\}|^[A-Z][a-z]+$")
+_IN_CATALOGUE = re.compile(r"""\bn?gettext\((?:"[^"]*", )?$""")
+_FOR_PROGRAMS = re.compile(r"(querySelector(All)?|closest|matches|matchMedia|new Error)(\?\.)?\($")
+_NOT_READ = {
+    *("Enter", "Escape", "Event"),  # keys
+    *("freshness freshness-behind", "card chart-card", "12px system-ui, sans-serif"),  # classes, a font
+    '<span class="freshness-headline" role="status"></span> <span class="freshness-detail"></span>',
+}
 
 
 @functools.cache
@@ -51,24 +69,22 @@ def test_texts_avoid_what_newcomers_stumbled_over(phrase: str) -> None:
     assert not offending, f"say {SAY_INSTEAD[phrase]} instead:\n" + "\n".join(offending)
 
 
-def test_every_sentence_of_a_program_is_marked_for_translation() -> None:
+@pytest.mark.parametrize(
+    ("wrong_in", "advice"),
+    [
+        (texts.unmarked, 'write them as _("…") of grid.core.translation:'),
+        (lambda path: texts.wrong_fields(path.read_text()), "the fields of a message are the names of its values:"),
+    ],
+    ids=["marked for translation", "with its fields"],
+)
+def test_every_sentence_of_a_program_is(wrong_in: Callable[[Path], Iterator[tuple[int, str]]], advice: str) -> None:
     offending = [
         f"{path.relative_to(texts.ROOT)}:{line}: {text}"
         for path in texts.files()
         if path.suffix == ".py"
-        for line, text in texts.unmarked(path)
+        for line, text in wrong_in(path)
     ]
-    assert not offending, 'write them as _("…") of grid.core.translation:\n' + "\n".join(offending)
-
-
-def test_messages_have_the_fields_that_they_are_given() -> None:
-    offending = [
-        f"{path.relative_to(texts.ROOT)}:{line}: {text}"
-        for path in texts.files()
-        if path.suffix == ".py"
-        for line, text in texts.wrong_fields(path.read_text())
-    ]
-    assert not offending, "the fields of a message are the names of its values:\n" + "\n".join(offending)
+    assert not offending, "\n".join([advice, *offending])
 
 
 @pytest.mark.parametrize(
@@ -108,3 +124,81 @@ def test_texts_are_found_in_what_templates_translate() -> None:
         (2, "none yet"),
         (3, "{name} has ended"),
     ]
+
+
+class Literal(NamedTuple):
+    line: int
+    text: str  # an expression in it is {}
+    before: str  # the code right before it
+
+
+def literals(source: str) -> list[Literal]:
+    literals_found: list[Literal] = []
+    _read_code(source, 0, literals_found)
+    return literals_found
+
+
+def _read_code(source: str, at: int, literals_found: list[Literal]) -> int:
+    """Read code to its end or to a brace that was opened before it, and return where it continues."""
+    depth = 0
+    while match := _TOKEN.search(source, at):
+        token, at = match[0], match.end()
+        if token == "`":
+            at = _read_template(source, match.start(), literals_found)
+        elif token[0] in "\"'":
+            literals_found.append(_literal(source, match.start(), token[1:-1]))
+        elif token == "{":
+            depth += 1
+        elif token == "}":
+            if not depth:
+                return at
+            depth -= 1
+    return len(source)
+
+
+def _read_template(source: str, start: int, literals_found: list[Literal]) -> int:
+    text, at = "", start + 1
+    while source[at] != "`":
+        if source.startswith("${", at):
+            text, at = text + "{}", _read_code(source, at + 2, literals_found)
+        else:
+            text, at = text + source[at], at + 1
+    literals_found.append(_literal(source, start, text))
+    return at + 1
+
+
+def _literal(source: str, start: int, text: str) -> Literal:
+    return Literal(1 + source.count("\n", 0, start), text, source[max(0, start - 120) : start])
+
+
+def in_catalogue(source: str) -> set[str]:
+    """The texts of the calls, of a plural its singular, by which Django finds both."""
+    return {literal.text for literal in literals(source) if re.search(r"\bn?gettext\($", literal.before)}
+
+
+def untranslated_in(source: str) -> Iterator[str]:
+    for literal in literals(source):
+        named = (
+            _IN_CATALOGUE.search(literal.before) or _FOR_PROGRAMS.search(literal.before) or literal.text in _NOT_READ
+        )
+        if _READ.search(literal.text) and not named:
+            yield f"{literal.line}: {literal.text}"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_script_texts_are_in_the_catalogue(path: Path) -> None:
+    assert list(untranslated_in(path.read_text())) == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_numbers_are_written_in_the_language_of_the_page(path: Path) -> None:
+    assert not re.search(r"""toLocale\w*\((?:\)|["'`])""", path.read_text())
+
+
+def test_texts_are_found_in_scripts() -> None:
+    program = """
+        // What "a comment says" is not read.
+        say("It has ended"); say(gettext("It runs"), ngettext("One line", "%(count)s lines", count), /"not [a/] text"/);
+        say(`${count} ${gettext("of them")} ${late ? `in ${time}` : "Now"}`, row.querySelector("main tr"), "a-b");
+    """
+    assert list(untranslated_in(program)) == ["3: It has ended", "4: in {}", "4: Now"]

@@ -1,21 +1,17 @@
-"""Every address, and the websocket of every live page, answers every role as the table says, and nothing that answers is missing in it."""
+"""Every address answers every role as the table says, and nothing that answers is missing in it."""
 
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from pytest_django.fixtures import Settings
 
-from dashboard.routing import LIVE_PAGES
 from grid import urls
 from grid.runtime import Runtime
 from tests.access.policy import check_policy
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, asked, build, routes
-from tests.shell.live import connection
 from tests.support.cluster import POPULATION, FakeCluster
 
 ADMIN = "admin:"
@@ -26,7 +22,6 @@ METHODS: dict[str, set[str]] = defaultdict(set)
 for row in HTTP:
     METHODS[row.route].add(row.method)
 DJANGOS = {route for route in routes() if route.startswith(ADMIN)} - REPLACED - set(METHODS)
-SOCKETS = [row for row in ROWS if row.method == "WS" and not row.route.startswith(PROXY)]
 
 
 @pytest.fixture(scope="module")
@@ -130,22 +125,3 @@ def admin_path(route: str, user_id: int) -> str:
         except NoReverseMatch:
             continue
     raise AssertionError(f"Say in `possible` which arguments {route} has.")
-
-
-def test_every_websocket_has_a_row_and_vice_versa() -> None:
-    assert set(LIVE_PAGES) == {row.route for row in SOCKETS}
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_each_role_gets_its_answer_of_a_websocket(cluster: FakeCluster, runtime: Runtime, tmp_path: Path) -> None:
-    world = await sync_to_async(build)(tmp_path)
-    await sync_to_async(world.show)(cluster, runtime)
-    answers = {str(row): {role: await _opened(world, role, row) for role in ROLES} for row in SOCKETS}
-    assert answers == {str(row): row.answers for row in SOCKETS}
-
-
-async def _opened(world: World, role: str, row: Row) -> str:
-    async with connection(world.socket_path(row), cookie=world.cookies.get(role, "")) as socket:
-        if socket is None:
-            return "refused"
-        return "login" if "Log in again" in await socket.message() else "open"

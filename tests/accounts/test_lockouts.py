@@ -255,7 +255,7 @@ def test_an_ipv6_client_is_its_network(address: str, network: str) -> None:
 
 @pytest.fixture
 def locked_browser(people: People) -> Client:
-    """A browser from whose address alice's name is locked_browser."""
+    """A browser from whose address alice's name is locked."""
     client = Client(REMOTE_ADDR=ADDRESS)
     for _ in range(10):
         client.post("/login/", {"username": "alice", "password": "wrong"})
@@ -273,7 +273,7 @@ def test_admin_unlocks_with_one_button_and_is_audited(locked_browser: Client, ad
     assert "10 wrong passwords" in page
     page = admin.post("/logins/unlock/", LOCK, follow=True).content.decode()
     assert "Unlocked: logging in is possible again." in page
-    assert "Nothing is locked_browser." in page
+    assert "Nothing is locked." in page
     assert f"Unlocked alice at {ADDRESS}" in page
     assert log_in_as_alice(locked_browser) == 302
     assert "That lock had already ended." in admin.post("/logins/unlock/", LOCK, follow=True).content.decode()

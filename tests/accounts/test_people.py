@@ -1,18 +1,21 @@
-"""People's accounts as admins see and change them: invitations, roles, links, closed accounts. Who may: tests/access."""
+"""People's accounts as admins see and change them: invitations, roles, links, closed accounts, projects. Who may: tests/access."""
 
 import re
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard.accounts import people as accounts
 from dashboard.shell.access import Role, role_of
 from grid.accounts.backend import DEMO_GROUP
-from grid.models import AuditEntry, Session, User
+from grid.executions.launchrequest import projects_for
+from grid.models import AuditEntry, Membership, Project, Session, User
 from tests.conftest import People, client_of
 from tests.executions.executing import make_execution, make_project
+from tests.support.shop import Shop
 
 PASSWORD = "a long and new passphrase"
 
@@ -243,3 +246,29 @@ def test_the_list_is_narrowed_by_role_and_state(admin: Client, people: People) -
         }
     assert [user.username for user in accounts.matching(state="deactivated")] == ["closed"]
     assert both in accounts.matching(state="invited")
+
+
+@pytest.mark.parametrize(("role", "may"), [(Membership.Role.CONTRIBUTOR, True), (Membership.Role.VIEWER, False)])
+def test_contributors_launch_and_viewers_do_not(shop: Shop, role: str, may: bool) -> None:
+    shop.project.members.add(shop.people.stranger, through_defaults={"role": role})
+    assert projects_for(shop.people.stranger).contains(shop.project) is may
+    assert projects_for(shop.people.owner).contains(shop.project)
+
+
+def test_project_has_one_owner(shop: Shop) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Membership.objects.create(project=shop.project, user=shop.people.stranger, role=Membership.Role.OWNER)
+
+
+def test_project_is_not_stored_without_its_owner(shop: Shop) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Project.objects.start(id="churn", name="Another of that id", owner=shop.people.stranger)
+    assert shop.project.people()["owner"] == "alice"
+
+
+def test_roles_are_assigned_all_at_once(shop: Shop) -> None:
+    people = shop.people
+    shop.project.assign(owner=people.stranger, contributors=[people.owner, people.stranger], viewers=[people.owner])
+    assert shop.project.people() == {"owner": "charlie", "contributors": ["alice"], "viewers": []}
+    shop.project.assign(owner=people.owner, contributors=[], viewers=[people.stranger])
+    assert shop.project.people() == {"owner": "alice", "contributors": [], "viewers": ["charlie"]}

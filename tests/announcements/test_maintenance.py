@@ -31,8 +31,7 @@ from grid.workspaces import workspaces
 from tests.controller.world import fresh
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
-from tests.support.schedules import run_due
-from tests.support.shop import NOW, OWNER, Shop, admit_waiting
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting, run_due
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 Configure = Callable[[Any, int], None]

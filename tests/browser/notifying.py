@@ -23,7 +23,7 @@ from grid.runtime.written import notified
 from tests.browser.server import Stage
 from tests.support.certificates import certificate
 from tests.support.http_server import serving
-from tests.support.periodic import repeat
+from tests.support.virtual import repeat
 
 LONG = (
     "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; launch it again. " * 3

@@ -23,9 +23,8 @@ from grid.metrics.external import read_demand
 from grid.models import ClusterSample, Execution
 from tests.clusters.test_cluster_life import to_running
 from tests.controller.world import World, in_world
-from tests.support.periodic import repeat
 from tests.support.shop import Shop
-from tests.support.virtual import cancelled, loop_time, passes
+from tests.support.virtual import cancelled, loop_time, passes, repeat
 
 
 class FakeFramework:

@@ -26,8 +26,7 @@ from grid.kube.resources import API_SERVICES, CLUSTER_ROLES
 from grid.metrics.external import Authority, ServiceReference
 from tests.contract.aggregated import hang_up
 from tests.support.cluster import FakeCluster
-from tests.support.periodic import repeat
-from tests.support.virtual import cancelled, loop_time, passes, virtual_time
+from tests.support.virtual import cancelled, loop_time, passes, repeat, virtual_time
 
 SERVICE = ServiceReference("demand", "compute-grid-system", 443)
 AUTHORITY = Authority("a secret of the tests")

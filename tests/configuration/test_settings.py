@@ -1,6 +1,10 @@
-"""Settings in words: sections, switches, what a framework has for itself, what is searched for, and changes before they are saved."""
+"""Settings: each is declared once, and in words: sections, switches, what is searched for, and changes before they are saved."""
 
+import os
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.template.loader import render_to_string
@@ -22,10 +26,15 @@ from grid.configuration import (
     MAXIMUM_EXECUTIONS_PER_USER,
     REGISTRY,
     Setting,
+    SettingTopic,
+    general,
     plan,
+    store,
+    value_of,
     values_with,
 )
-from grid.models import ConfigRecord
+from grid.configuration.setting import ValueRange
+from grid.models import AuditEntry, ConfigRecord
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 
@@ -35,6 +44,16 @@ RAY_SWITCH, DASK_SWITCH = (FRAMEWORK_SETTINGS[name]["autoscaling"] for name in (
 SHOWN = {
     setting.key for setting in (DRAIN, DASK_DRAIN, SWITCH, DASK_SWITCH, MAXIMUM_EXECUTIONS_PER_USER, GLOBAL_QUEUE_LIMIT)
 }
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+TABLE = re.compile(r"(<!-- settings: (.+) -->\n)(?:\|.*\n)*")
+BREAK = Setting(
+    topic=SettingTopic("com.cerebro.computegrid.breaks", "Breaks"),
+    name="coffeeMinutes",
+    title="Coffee break",
+    range=ValueRange(15, "minutes", minimum=0, maximum=60),
+    meaning="How long a break is.",
+    effect="Applies to the next break.",
+)
 
 
 def sections(
@@ -132,3 +151,47 @@ def test_each_state_of_a_setting_looks_as_stored(name: str, title: str) -> None:
         "configuration/fragments/settings.html", {"section": section, "wrong": [row(DASK_SWITCH, shown)]}
     )
     assert_golden(f"settings-{name}", html)
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Setting:
+    monkeypatch.setattr(general, "BREAK", BREAK, raising=False)
+    for key, setting in store.declared_settings().items():
+        monkeypatch.setitem(store._SETTINGS, key, setting)
+    return BREAK
+
+
+def document(text: str) -> str:
+    """Return the text of the document with its tables as they have to be."""
+    settings = [setting for setting in REGISTRY.values() if not setting.general]
+    named = {topic for table in TABLE.finditer(text) for topic in table[2].split()}
+
+    def table(match: re.Match[str]) -> str:
+        topics = match[2].split()
+        rows = (s for s in settings if s.topic.name in topics or ("others" in topics and s.topic.name not in named))
+        return match[1] + "| key | default | meaning |\n|---|---|---|\n" + "".join(map(document_row, rows))
+
+    return TABLE.sub(table, text)
+
+
+def document_row(setting: Setting) -> str:
+    default = f"{setting.written(setting.default)} {setting.range.unit}".strip()
+    return f"| `{setting.key}` | {default} | *{setting.title}*: {setting.meaning} |\n"
+
+
+def test_documentation_has_every_setting_as_declared() -> None:
+    text = DOCUMENT.read_text()
+    if os.environ.get("GRID_GOLDEN") == "write":
+        DOCUMENT.write_text(document(text))
+    assert DOCUMENT.read_text() == document(text), "write the tables anew with GRID_GOLDEN=write"
+
+
+def test_declared_setting_is_shown_reviewed_saved_and_in_force(admin: Any, declared: Setting) -> None:
+    page = admin.get("/configuration/").content.decode()
+    assert "<h2" in page and "Breaks" in page and f'name="{declared.key}"' in page and "How long a break is." in page
+    form = {"base": "{}", declared.key: "20"}
+    review = admin.post("/configuration/", form).content.decode()
+    assert "Coffee break" in review and "Applies to the next break." in review
+    admin.post("/configuration/", {**form, "do": "save"})
+    assert value_of(declared) == 20
+    assert AuditEntry.objects.get(object_id=declared.key).object_name == "Coffee break"

@@ -1,18 +1,33 @@
-"""An execution in trouble: pods that go or crash, caches that lag, a cluster that refuses or is gone, objects of somebody else."""
+"""An execution in trouble: pods that go, caches that lag, a cluster that refuses, throttles or is gone, objects of somebody else."""
 
+import asyncio
+import logging
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
+from grid.controller.leader import LEASE, Election
+from grid.controller.periodictasks import TermInputs
 from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Problem, Rejected, TooManyRequests
 from grid.executions.stopping import request_stop
-from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
+from grid.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
+from grid.models.dataplane import LOCAL
+from grid.platformhealth.reading import Watched
+from grid.runtime import lives_of, new_runtime, started, usage_source_of
 from tests.controller.world import World, fresh, in_world, launched, running, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
+from tests.support.cluster import FakeCluster
 from tests.support.runtime import become
 from tests.support.shop import OWNER, Shop
-from tests.support.virtual import passes
+from tests.support.virtual import cancelled, loop_time, passes, virtual_time
+
+QUOTA_IS_USED_UP = (
+    "The quota “team” of the namespace has too little left: 10 of 10 pods are in use and this takes 1 pod. "
+    "It starts when something else in the namespace ends; an admin of the cluster can raise the quota."
+)
+VERBS = ("list", "watch", "get", "create", "patch", "replace", "delete", "logs")
 
 
 @in_world
@@ -77,24 +92,15 @@ async def test_an_object_of_somebody_else_is_left_alone(shop: Shop) -> None:
 
 
 @in_world
-async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
-    world, controller, execution = launched(shop)
-    refusal = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
-    world.cluster.fail_next(NotAllowed(refusal), verb="create")
-    await world.step(controller)
-    assert fresh(execution).state == "deploying"
-    assert execution.words(OWNER).endswith(
-        "It starts when something else in the namespace ends; an admin of the cluster can raise the quota."
-    )
-    await passes(15)
-    await to_running(world, controller)
-    assert fresh(execution).state == "running"
-
-
-@in_world
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
+        (
+            NotAllowed(
+                'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+            ),
+            QUOTA_IS_USED_UP,
+        ),
         (
             ClusterUnavailable(
                 'failed calling webhook "images.example.com": failed to call webhook: connection refused'
@@ -224,3 +230,63 @@ async def test_crash_loop_after_start_leaves_it_running_until_stopped(shop: Shop
     world.passes(timedelta(hours=2).total_seconds())
     await world.step(controller)
     assert fresh(execution).state == "running"
+
+
+@pytest.fixture
+def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(logging.INFO)
+    yield
+    loud = [
+        record.getMessage()
+        for record in caplog.get_records("call")
+        if record.exc_info or "Traceback" in record.getMessage()
+    ]
+    assert not loud
+
+
+def throttle(cluster: FakeCluster) -> None:
+    for verb in VERBS:
+        cluster.fail_next(TooManyRequests("too many requests", retry_after=2), times=4, verb=verb)
+
+
+@in_world
+async def test_controller_survives_throttling_of_each_verb(shop: Shop, quiet_log: None) -> None:
+    world = World()
+    controller = world.controller(monotonic=loop_time)
+    launched = [shop.launch(), shop.launch_cluster(after=1)]
+
+    async def work() -> None:
+        await controller.run(TermInputs(platform=Watched(NAMESPACE, "compute-grid-system")))
+
+    election = Election(world.cluster, name=LEASE, namespace=NAMESPACE, identity="a", monotonic=loop_time)
+    throttle(world.cluster)
+    leading = asyncio.create_task(election.lead(work))
+    for _round in range(12):
+        await passes(10)
+        world.behave()
+        throttle(world.cluster)
+    world.cluster.heal()
+    for _round in range(12):
+        await passes(10)
+        world.behave()
+    await cancelled(leading)
+    assert [fresh(execution).state for execution in launched] == ["running", "running"]
+    assert world.cluster.count("replace", LEASES) > 10
+
+
+@virtual_time
+async def test_web_process_survives_throttling_of_each_verb(quiet_log: None) -> None:
+    cluster = FakeCluster()
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    lives = {name: life for name, life in lives_of(runtime, usage_source_of).items() if name != "executions"}
+    throttle(cluster)
+    tasks = started(lives)
+    for _round in range(6):
+        await passes(10)
+        throttle(cluster)
+    cluster.heal()
+    await passes(60)
+    assert runtime.freshness().error == ""
+    for task in tasks:
+        await cancelled(task)
+    assert cluster.count("list", PODS) > 1

@@ -51,9 +51,8 @@ from grid.usage import usage
 from grid.usage.dailyusage import Sums, added_up, by_day
 from grid.usage.intervals import Changes, Interval
 from tests.controller.world import in_world
-from tests.support.periodic import repeat
 from tests.support.shop import NOW, Shop
-from tests.support.virtual import cancelled, passes, virtual_time
+from tests.support.virtual import cancelled, passes, repeat, virtual_time
 
 Configure = Callable[[Any, int], None]
 DAY = timedelta(days=1)

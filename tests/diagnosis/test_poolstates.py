@@ -8,8 +8,7 @@ from grid.diagnosis.nodeshapes import TemplateTally
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
 from tests.support import builders
-from tests.support.builders import decode
-from tests.support.rooms import room_of
+from tests.support.builders import decode, room_of
 
 DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "d"}}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}

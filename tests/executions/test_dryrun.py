@@ -50,33 +50,12 @@ async def test_the_cluster_confirms_the_very_objects_and_keeps_none(shop: Shop) 
 
 
 @in_world
-async def test_refusal_is_in_our_words_with_kubernetes_text_kept(shop: Shop) -> None:
-    world = World()
-    refusal = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
-    world.cluster.fail_next(NotAllowed(refusal), verb="create")
-    asked(shop)
-    check = await answered(world)
-    assert (check.outcome, check.evidence) == (CheckOutcome.REFUSED, refusal)
-    assert "The quota “team” of the namespace has too little left: 10 of 10 pods are in use" in check.message
-
-
-@in_world
 async def test_the_pods_of_a_cluster_are_tried_too(shop: Shop) -> None:
     world = World()
     asked(shop, alone(shop))
     assert (await answered(world)).outcome == CheckOutcome.CONFIRMED
     kinds = [call.resource for call in world.cluster.requests if call.verb == "create"]
     assert kinds.count(DEPLOYMENTS) == kinds.count(PODS) == 2
-
-
-@in_world
-async def test_a_cluster_that_does_not_answer_is_not_known(shop: Shop) -> None:
-    world = World()
-    world.cluster.fail_next(ClusterUnavailable("gone"), verb="create")
-    asked(shop)
-    check = await answered(world)
-    assert check.outcome == CheckOutcome.NOT_KNOWN
-    assert "You can launch it anyway" in check.message
 
 
 WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "images.example.com": failed to call webhook: EOF'
@@ -86,6 +65,14 @@ WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "images.example.
 @pytest.mark.parametrize(
     ("error", "outcome", "words"),
     [
+        (
+            NotAllowed(
+                'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+            ),
+            CheckOutcome.REFUSED,
+            "The quota “team” of the namespace has too little left: 10 of 10 pods are in use",
+        ),
+        (ClusterUnavailable("gone"), CheckOutcome.NOT_KNOWN, "You can launch it anyway"),
         (ClusterUnavailable(WEBHOOK_DOWN), CheckOutcome.NOT_KNOWN, "webhook images.example.com has to allow it first"),
         (
             Rejected([Problem("", 'admission webhook "images.example.com" does not support dry run')]),
@@ -96,7 +83,9 @@ WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "images.example.
         (TooManyRequests("Too many requests"), CheckOutcome.NOT_KNOWN, "too many requests"),
     ],
 )
-async def test_trouble_of_the_cluster_is_no_refusal(shop: Shop, error: GridError, outcome: str, words: str) -> None:
+async def test_answer_of_the_cluster_is_said_in_our_words(
+    shop: Shop, error: GridError, outcome: str, words: str
+) -> None:
     world = World()
     world.cluster.fail_next(error, verb="create")
     asked(shop)

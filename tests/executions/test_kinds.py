@@ -1,4 +1,4 @@
-"""A kind of executions is one class and one line of registration."""
+"""A kind of executions is one class and one line of registration; hooks that rooms register on the changes of an execution's state."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +8,9 @@ from django.test import override_settings
 
 from grid.core.errors import Problem, Rejected
 from grid.core.reasons import ANYBODY, words_of
-from grid.executions import kinds
+from grid.executions import kinds, lifecycle
 from grid.executions.launchrequest import LaunchRequest, StoredRows
+from grid.executions.lifecycle import Entered, Transition
 from grid.executions.manifests import Manifest
 from grid.executions.podkind import PodKind
 from grid.executions.preview import Preview
@@ -17,10 +18,12 @@ from grid.executions.request import draft, submit, validate
 from grid.executions.spec import parse_spec
 from grid.executions.storage import Storage
 from grid.files.filesaving import FileSaving
-from grid.models import Environment, Execution
+from grid.models import Environment, Execution, LifecycleEntry, State
 from grid.queue.launches import why_not_launch
 from tests.controller.world import World, in_world, states_of
 from tests.support.shop import NOW, Shop
+
+CHANGE = Transition(State.RUNNING, "running", "Running.")
 
 
 class ModelKind(PodKind):
@@ -105,3 +108,37 @@ def test_new_kind_is_named_where_it_waits() -> None:
     values = {"tier": "Small", "held": 1, "maximum": 1, "parts": ["model", "cluster"], "position": 1}
     sentence = words_of("over_tier_maximum", values, "", ANYBODY)
     assert "(one for model and one for the cluster)" in sentence
+
+
+@pytest.fixture
+def own_hooks() -> Iterator[None]:
+    """Take back what a test registers."""
+    on_enter, on_slots_freed = lifecycle._on_enter.copy(), lifecycle._on_slots_freed.copy()
+    yield
+    lifecycle._on_enter, lifecycle._on_slots_freed = on_enter, on_slots_freed
+
+
+def enter(execution: Execution) -> bool:
+    return lifecycle.enter(execution.pk, CHANGE, revision=execution.revision, left=execution.state, now=NOW)
+
+
+def test_failing_hook_undoes_the_change(shop: Shop, own_hooks: None) -> None:
+    def fail(entered: Entered) -> None:
+        raise RuntimeError("no room")
+
+    lifecycle.on_enter(fail)
+    execution = shop.launch()
+    entries = LifecycleEntry.objects.count()
+    with pytest.raises(RuntimeError, match="no room"):
+        enter(execution)
+    execution.refresh_from_db()
+    assert (execution.state, LifecycleEntry.objects.count()) == (State.QUEUED, entries)
+
+
+def test_lost_write_calls_no_hook(shop: Shop, own_hooks: None) -> None:
+    seen: list[Entered] = []
+    lifecycle.on_enter(seen.append)
+    execution = shop.launch()
+    execution.revision += 1
+    assert not enter(execution)
+    assert not seen

@@ -16,9 +16,8 @@ from grid.jobs.schedules import ScheduleSettings
 from grid.models import Execution, Job, JobRun, Membership, Schedule, State
 from tests.conftest import People
 from tests.controller.world import in_world
-from tests.support.periodic import repeat
-from tests.support.schedules import job_scheduler, run_due
-from tests.support.shop import NOW, Shop
+from tests.support.shop import NOW, Shop, job_scheduler, run_due
+from tests.support.virtual import repeat
 
 HOUR = timedelta(hours=1)
 

@@ -30,9 +30,8 @@ from tests.conftest import People, client_of, execution_page
 from tests.controller.world import World, fresh, in_world, to_running
 from tests.executions.executing import make_execution, make_project
 from tests.support.builders import NAMESPACE, container_status
-from tests.support.periodic import repeat
 from tests.support.shop import Shop
-from tests.support.virtual import cancelled, passes, until
+from tests.support.virtual import cancelled, passes, repeat, until
 
 SENT, AGAIN = Verdict("sent"), Verdict("again", why="it answered with status 503")
 PAGE = "/verbose-logs/"

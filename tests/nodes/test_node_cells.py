@@ -12,8 +12,7 @@ from dashboard.shell.viewmodels.live import Fragment
 from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.kube.objects import Node, Pod
 from tests.support import builders
-from tests.support.builders import MOMENT, decode
-from tests.support.rooms import room_of
+from tests.support.builders import MOMENT, decode, room_of
 
 
 def sums(name: str = "worker-1", *, cpu: str = "", memory: str = "0", minute: int = 0, **fields: Any) -> NodeSums:

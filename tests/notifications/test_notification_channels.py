@@ -1,24 +1,42 @@
-"""Where one is told outside of the dashboard: what can be chosen, a webhook whose secret is shown once, tests that say what happened."""
+"""One's notifications on their page, live, and outside of the dashboard by channels; what operators write to owners of executions."""
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from dashboard.notifications import views as views
+from dashboard.notifications import page as pages, views as views
+from dashboard.notifications.page import PAGE_LENGTH
+from dashboard.notifications.records import mark_read
 from dashboard.notifications.viewmodel import NO_ADDRESS, NO_SERVER, NO_WEBHOOK, latest_words
+from grid.core.wording import one_line
 from grid.database.encryption import decrypt
-from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
+from grid.models import AuditEntry, Delivery, Execution, Notification, NotificationChoice, State, User, WebhookTarget
 from grid.notifications.channels import set_target
+from grid.notifications.outbox import MESSAGE_LONGEST, message_sentence, send_message
+from grid.runtime import Runtime
+from grid.runtime.written import notified
 from tests.conftest import People, client_of
-from tests.notifications.test_notifications_pages import page
+from tests.executions.executing import make_execution, make_project
+from tests.queue.test_at_once import at_once
+from tests.shell.live import changed, connected
 from tests.support.builders import MOMENT
+from tests.support.database import database_on_file
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 ACCOUNT, WEBHOOK, TEST = "/account/", "/account/webhook/", "/account/notifications/test/"
 URL = "https://hooks.example.org/alice"
 MINUTE = timedelta(minutes=1)
+LIST, READ, CHOICES = "/notifications/", "/notifications/read/", "/account/notifications/"
+HOSTILE = "</li><script>alert(1)</script>\u202egnp"
+PATH = "/executions/message/"
+TEXT = "Save your work"
 
 
 def outcome_of_test(client: Client, channel: str) -> str:
@@ -155,3 +173,179 @@ def test_choices_of_notifications_leave_an_entry_of_what_changes(people: People)
     before, after = entry.changes["notifications"]
     assert set(after) == {"In the dashboard, when it has failed", "In the dashboard, when it runs"}
     assert "In the dashboard, when it runs" not in before and len(before) > 2
+
+
+def tell(user: User, title: str = "Train", *, minutes: int = 0, **columns: Any) -> Notification:
+    columns = {"event": "failed", "sentence": "It ended with exit code 1.", "path": "/executions/abc/"} | columns
+    return Notification.objects.create(user=user, title=title, at=MOMENT + timedelta(minutes=minutes), **columns)
+
+
+def page(user: User, path: str = LIST) -> str:
+    return client_of(user).get(path).content.decode()
+
+
+def unread(user: User) -> int:
+    return Notification.objects.filter(user=user, read_at__isnull=True).count()
+
+
+def test_list_has_only_own_notifications_with_newest_first(people: People) -> None:
+    tell(people.owner, "Older")
+    tell(people.owner, HOSTILE, minutes=1, sentence=HOSTILE)
+    tell(people.teammate, "Of somebody else")
+    shown = page(people.owner)
+    assert "<script>alert" not in shown
+    assert shown.index("&lt;script&gt;alert(1)") < shown.index("Older")
+    assert "Of somebody else" not in shown
+    assert "2 unread notifications." in shown
+    assert 'href="/executions/abc/"' in shown
+
+
+def test_single_and_all_notifications_can_be_marked_read(people: People) -> None:
+    first, _, _ = (tell(people.owner) for _ in range(3))
+    client = client_of(people.owner)
+    client.post(READ, {"notification": first.pk})
+    assert unread(people.owner) == 2
+    client.post(READ, {"notification": "all"})
+    assert unread(people.owner) == 0
+    assert "Everything is read." in page(people.owner)
+
+
+def test_nobody_marks_anothers_as_read(people: People) -> None:
+    row = tell(people.owner)
+    for other in (people.teammate, people.stranger, people.operator, people.admin):
+        client_of(other).post(READ, {"notification": row.pk})
+        client_of(other).post(READ, {"notification": "all"})
+    assert unread(people.owner) == 1
+
+
+def test_a_long_list_has_pages(people: People) -> None:
+    for number in range(PAGE_LENGTH + 1):
+        tell(people.owner, f"Number {number}.", minutes=number)
+    assert "Number 0." not in page(people.owner)
+    assert 'href="?page=2"' in page(people.owner)
+    assert "Number 0." in page(people.owner, f"{LIST}?page=2")
+    for odd in ("0", "-3", "x", "9" * 40):
+        assert "Number 50." in page(people.owner, f"{LIST}?page={odd}")
+
+
+def test_page_frame_has_number_of_unread_notifications(people: People) -> None:
+    assert "bell-count" not in page(people.owner, "/help/")
+    tell(people.owner)
+    tell(people.teammate)
+    assert page(people.owner, "/help/").count("Notifications, 1 unread") == 4  # tooltip and name of two bells
+    mark_read(people.owner.pk)
+    assert "bell-count" not in page(people.owner, "/help/")
+
+
+def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
+    box = '<input type="checkbox" name="choice" value="{}" aria-label="{}"{}>'
+    failed = ("failed-in_page", "In the dashboard, when it has failed")
+    started = ("started-in_page", "In the dashboard, when it runs")
+    shown = page(people.owner, "/account/")
+    assert box.format(*failed, " checked") in shown
+    assert box.format(*started, "") in shown
+    client_of(people.owner).post(CHOICES, {"choice": ["started-in_page", "no-such"]})
+    shown = page(people.owner, "/account/")
+    assert box.format(*failed, "") in shown
+    assert box.format(*started, " checked") in shown
+    assert not NotificationChoice.objects.exclude(user=people.owner).exists()
+    # The page has no column for what is not offered: nobody has chosen to do without it.
+    assert NotificationChoice.objects.get(event="failed").email is True
+
+
+@pytest.mark.asyncio
+async def test_notification_changes_the_bell(runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "REST_SECONDS", 0.01)
+    async with connected("/live/home/", people.owner) as socket:
+        await socket.message()
+        await asyncio.sleep(0.2)
+        await sync_to_async(tell)(people.owner, HOSTILE)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about("bell")
+        assert [id for id, _ in changed(message)] == ["bell", "bell-small", "toast"]
+        assert "Notifications, 1 unread" in message
+        assert "<script>alert" not in message
+        await sync_to_async(mark_read)(people.owner.pk)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about("bell")
+        assert [id for id, _ in changed(message)] == ["bell", "bell-small"], "what was read is no news"
+
+
+@pytest.mark.asyncio
+async def test_open_list_shows_new_notifications_and_remote_reads(runtime: Runtime, people: People) -> None:
+    old = await sync_to_async(tell)(people.owner, "Old")
+    async with connected("/live/notifications/", people.owner) as socket:
+        await socket.message_about("Old")
+        new = await sync_to_async(tell)(people.owner, HOSTILE, minutes=1)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about(f"notification-{new.pk}")
+        assert ("notifications", "afterbegin") in changed(message), "it is the first"
+        assert "2 unread notifications." in message
+        assert "<script>alert" not in message
+        await sync_to_async(mark_read)(people.owner.pk, [old.pk])
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about(f"notification-{old.pk}")
+        assert "1 unread notification." in message
+
+
+@pytest.fixture
+def four(people: People) -> list[Execution]:
+    """Two of the owner's, one of the team-mate's, and one that has ended."""
+    project = make_project(people.owner, people.teammate)
+    return [
+        make_execution(people.owner, project, title="Explore"),
+        make_execution(people.owner, project, title="Train", requested_at=MOMENT + timedelta(seconds=1)),
+        make_execution(people.teammate, project, title="theirs <b>"),
+        make_execution(people.teammate, project, title="ended-run", state=State.SUCCEEDED),
+    ]
+
+
+def notified_people() -> list[tuple[str, str, str]]:
+    rows = Notification.objects.filter(event="message").order_by("user__username")
+    return list(rows.values_list("user__username", "title", "sentence"))
+
+
+def ids(executions: list[Execution]) -> list[str]:
+    return [execution.pk for execution in executions]
+
+
+def test_sentence_names_the_first_ten_executions() -> None:
+    assert message_sentence("Save!", ["a"]) == "Save! This is about a."
+    assert message_sentence("Save", list("abcdefghijkl")).endswith("about a, b, c, d, e, f, g, h, i, j and 2 more.")
+    assert one_line(" Save\n\0it  now ") == "Save it now"
+
+
+def test_owners_get_one_notification_and_audit_log_an_entry(people: People, four: list[Execution]) -> None:
+    client = client_of(people.operator)
+    page = client.get(PATH, {"id": ids(four)}).content.decode()
+    assert "Write to the owners of 3 executions?" in page
+    assert "It has already ended." in page
+    assert "theirs &lt;b&gt;" in page
+    for _ in range(2):
+        assert client.post(PATH, {"id": ids(four), "reason": TEXT}).status_code == 302
+    title = f"Message from {people.operator.username}"
+    assert notified_people() == [
+        (people.owner.username, title, "Save your work. This is about Explore and Train."),
+        (people.teammate.username, title, "Save your work. This is about theirs <b>."),
+    ], "a form that is sent twice is one message"
+    entry = AuditEntry.objects.get(object_type="message")
+    assert (entry.actor_name, entry.action, entry.object_name) == (people.operator.username, "sent", TEXT)
+    assert sorted(entry.changes["executions"][1]) == sorted(ids(four[:3]))
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * (MESSAGE_LONGEST + 1)])
+def test_empty_or_overlong_text_is_asked_for_again(people: People, four: list[Execution], text: str) -> None:
+    answer = client_of(people.operator).post(PATH, {"id": ids(four), "reason": text})
+    assert "Write a text of at most 300 characters." in answer.content.decode()
+    assert notified_people() == []
+
+
+def test_simultaneous_messages_are_one_for_ten_minutes(people: People, four: list[Execution], tmp_path: Path) -> None:
+    def send(minutes: int = 0) -> Callable[[], int]:
+        at = MOMENT + timedelta(minutes=minutes)
+        return lambda: send_message(ids(four), TEXT, by=people.operator, now=at)
+
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        at_once(send(), send(), send())
+        assert len(notified_people()) == 2
+        assert send(11)() == 2

@@ -22,9 +22,8 @@ from grid.notifications.sender import Mailer, Poster, Sender
 from tests.controller.world import World, in_world
 from tests.notifications.test_deliveries import EMAIL, ada, eve, mail_server, waiting
 from tests.platformhealth.test_running import running
-from tests.support.periodic import repeat
 from tests.support.shop import NOW
-from tests.support.virtual import cancelled, loop_time, passes, until
+from tests.support.virtual import cancelled, loop_time, passes, repeat, until
 
 __all__ = ["ada", "eve", "mail_server"]  # fixtures
 

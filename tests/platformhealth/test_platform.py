@@ -1,4 +1,4 @@
-"""Each light of the platform in each state, in words, when an incident begins and ends, and how periodic tasks are judged and shown."""
+"""Each light of the platform in each state, in words; when an incident begins and ends; periodic tasks; the page of API checks."""
 
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -10,11 +10,12 @@ from django.test import Client
 
 from dashboard.platformhealth.page import PlatformHealthPage
 from dashboard.platformhealth.records import framework_lines
+from dashboard.platformhealth.viewmodels.api_checks import api_check_page
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart
 from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts, task_lines
 from grid.database.periodic import TaskRecord
 from grid.kube.trouble import ClusterTrouble
-from grid.models import Environment
+from grid.models import ApiCheckRun, AuditEntry, Environment
 from grid.platformhealth import lights
 from grid.platformhealth.facts import (
     AutoscalerReport,
@@ -31,15 +32,17 @@ from grid.platformhealth.lights import registry_host
 from grid.platformhealth.taskhealth import LATE_SECONDS, light, task_state
 from grid.platformhealth.versions import USED, VersionLine, version_lines
 from grid.runtime import Runtime
-from tests.conftest import People
+from tests.conftest import People, client_of
 from tests.shell.live import connected
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
-from tests.support.platform import BAD, WELL, store, store_old_environment, tasks_at
+from tests.support.platform import BAD, WELL, store, store_api_checks, store_old_environment, tasks_at
 
 NOW = datetime(2026, 3, 4, 9, tzinfo=UTC)
 FORBIDDEN = Unread("the controller may not read it. Add the rule: list deployments.apps in kube-system")
 URL = "/platform-health/"
+CHECKS_URL = "/platform-health/api-checks/"
+RUN = f"{CHECKS_URL}run/"
 
 
 def workload(name: str, ready: int, wanted: int = 2) -> Workload:
@@ -284,3 +287,56 @@ async def test_page_follows_the_controller(people: People, runtime: Runtime, mon
         assert "no controller has looked yet" in await page.message()
         await sync_to_async(store)(BAD)
         assert "No pod of &lt;coredns&gt; is ready." in await page.message_about("platform-lights")
+
+
+def test_operators_see_results_and_cannot_run_them(people: People, runtime: Runtime) -> None:
+    store_api_checks(needs_shared=True, trouble="No.")
+    client = client_of(people.operator)
+    assert f'href="{RUN}' not in client.get(CHECKS_URL).content.decode()
+    assert client.post(RUN).status_code == 403
+
+
+def test_an_admin_reads_what_is_created_and_runs_them(admin: Client, runtime: Runtime) -> None:
+    page = admin.get(CHECKS_URL).content.decode()
+    assert "No check has been run." in page and f'href="{RUN}"' in page
+    question = admin.get(RUN).content.decode()
+    assert "creates a namespace with a name of its own" in question and "all of it is removed" in question
+    assert "in compute-grid, the namespace of executions" in admin.get(f"{RUN}?where=shared").content.decode()
+    page = admin.post(RUN, follow=True).content.decode()
+    assert (
+        "Waits for the controller" in page
+        and "begins within seconds while a controller runs" in page
+        and 'hx-trigger="every 2s"' in page
+    )
+    assert AuditEntry.objects.filter(object_type="apicheckrun").count() == 1
+    assert "has not ended yet" in admin.post(RUN, follow=True).content.decode()
+    run = ApiCheckRun.objects.get()
+    assert (run.is_shared, run.ended_at) == (False, None)
+
+
+def test_results_show_failures_first_with_server_words(admin: Client, runtime: Runtime) -> None:
+    store_api_checks()
+    page = admin.get(CHECKS_URL).content.decode()
+    assert "1 check passed, 1 failed, 1 not run because a right is missing" in page
+    assert "pods is &lt;forbidden&gt;" in page and "create jobs.batch" in page and "0.04 s" in page
+    assert page.index("Watch pods") < page.index("Create, change and page")
+    assert "hx-trigger" not in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "severity", "word"),
+    [
+        ({"started_at": None, "ended_at": None, "results": []}, "wait", "Waits for the controller"),
+        ({"ended_at": None}, "wait", "Running: 3 checks so far"),
+        ({"trouble": "The controller may not.", "results": []}, "problem", "Not run"),
+    ],
+)
+def test_its_state_is_told(db: None, fields: dict[str, Any], severity: str, word: str) -> None:
+    page = api_check_page(store_api_checks(**fields))
+    assert (page.status.severity, page.status.word) == (severity, word)
+
+
+def test_admin_without_right_is_offered_the_executions_namespace(admin: Client, runtime: Runtime) -> None:
+    store_api_checks(needs_shared=True, trouble="The controller may not create namespaces: no.", results=[])
+    page = admin.get(CHECKS_URL).content.decode()
+    assert f'href="{RUN}?where=shared"' in page and "The controller may not create namespaces: no." in page

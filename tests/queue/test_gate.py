@@ -39,8 +39,7 @@ from grid.queue.quota import Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.usage.budgets.rules import CLOSED, month_of
 from grid.workspaces import workspaces
 from tests.clusters.cluster_requests import alone, attached
-from tests.support.schedules import run_due
-from tests.support.shop import NOW, OWNER, Shop, admit_waiting
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting, run_due
 
 HOUR = timedelta(hours=1)
 Configure = Callable[[Any, int], None]

@@ -27,9 +27,8 @@ from grid.nodes.scaledown import ScaleDown
 from grid.runtime.controllerlease import ControllerAway
 from tests.nodes.node_listing import cards_of, pools_of, rows_of_nodes
 from tests.support import builders
-from tests.support.builders import MOMENT, decode
+from tests.support.builders import MOMENT, decode, room_of
 from tests.support.golden import assert_golden
-from tests.support.rooms import room_of
 
 NOW = MOMENT + timedelta(hours=3)
 USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30)

@@ -1,7 +1,9 @@
-"""The websocket of a live page: what it sends, how often, to whom, and when it ends."""
+"""The websocket of a live page: what it sends, how often, to whom, and when it ends; of an abandoned one nothing stays in memory."""
 
 import asyncio
+import gc
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
@@ -20,19 +22,19 @@ from django.utils import timezone
 from dashboard.executions.pages.executions import EXECUTIONS
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.shell.access import Role, Viewer
-from dashboard.shell.pages.feed import Feeds, Pace, rendered
+from dashboard.shell.pages.feed import Feed, Feeds, Pace, rendered
 from dashboard.shell.pages.live import FORBIDDEN, INTERNAL_ERROR, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.session_watch import SessionWatch
 from dashboard.shell.viewmodels.live import Fragment
 from grid.accounts.sessions import stored_key
-from grid.kube.hub import Topic
+from grid.kube.hub import Subscription, Topic
 from grid.kube.resources import NODES
 from grid.models import Session
 from grid.observability.telemetry import REGISTRY
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.shell.live import Clock, changed, connected, connection, cookie_of
+from tests.shell.live import Browser, Clock, changed, connected, connection, cookie_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -41,6 +43,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 PATH = "/live/infrastructure/"
 OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
+ROUND = 10
 
 
 def impatient(page: LivePage[Any, Any] = INFRASTRUCTURE, **options: Any) -> Any:
@@ -241,3 +244,33 @@ async def test_a_hostile_query_is_the_default_view(people: People, cluster: Fake
         assert "No node matches." in await socket.message()
     async with connected(f"{PATH}?sort=--name&page=99999", people.operator) as socket:
         assert "node-a" in await socket.message()
+
+
+async def test_abandoned_sockets_leave_nothing_behind(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
+    consumer: Any = LiveConsumer.as_asgi(page=INFRASTRUCTURE, send_seconds=0.02)
+    app = CookieMiddleware(URLRouter([path("live/infrastructure/", consumer)]))
+    cookie = await sync_to_async(cookie_of)(people.operator)
+
+    async def round_of_sockets(number: int) -> None:
+        cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"}))
+        fill(runtime, cluster)
+        browsers = [Browser(PATH, app, cookie) for _ in range(ROUND)]
+        for place, browser in enumerate(browsers):
+            await asyncio.wait_for(browser.sending.wait(), 30)
+            if place % 2:
+                await eventually(browser.is_let_go)
+            await browser.leave()
+
+    await round_of_sockets(0)
+    before = alive()
+    for number in range(1, 4):
+        await round_of_sockets(number)
+    await eventually(lambda: not alive() - before)  # tasks that were cancelled end a moment later
+    assert not len(feeds) and not runtime.hub.is_watched("nodes")
+
+
+def alive() -> Counter[str]:
+    """How many there are of what a socket is made of."""
+    gc.collect()
+    kinds = (LiveConsumer, Feed, Subscription, Browser, asyncio.Task)
+    return Counter(type(tracked).__name__ for tracked in gc.get_objects() if isinstance(tracked, kinds))

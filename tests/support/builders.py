@@ -1,13 +1,14 @@
 """Kubernetes objects for tests, with the few things a test wants to say as arguments and realistic defaults for the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
 
 from grid.core.labels import NODE_POOL
-from grid.kube.objects import RawObject
+from grid.diagnosis.room import NodeRoom
+from grid.kube.objects import Pod, RawObject
 
 T = TypeVar("T")
 NAMESPACE = "compute-grid"
@@ -222,3 +223,10 @@ def config_map(
         "metadata": metadata(name, namespace=namespace, **meta),
         "data": dict(data or {}),
     }
+
+
+def room_of(pods: Iterable[Pod]) -> NodeRoom:
+    room = NodeRoom()
+    for pod in pods:
+        room.pod_changed(None, pod)
+    return room

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
 from grid.core.reasons import Reader
 from grid.executions.launchrequest import ClusterRequest, LaunchRequest
 from grid.executions.request import submit
+from grid.jobs.scheduler import JobScheduler, look_at_due, run_schedule
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, User
 from grid.queue.admission import admit_next, write_refusals
 from grid.queue.launches import why_not_launch
@@ -18,6 +19,8 @@ from tests.conftest import People
 NOW = datetime(2026, 3, 4, 9, 0, 0, tzinfo=UTC)
 # `row.words(OWNER)` is the cause of a state as the owner reads it, also of causes that say the same to everybody.
 OWNER = Reader("", is_owner=True)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -127,3 +130,16 @@ def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
     admission = admit_next(data_plane, now=now)
     write_refusals(admission.refusals, now=now)
     return list(admission.admitted)
+
+
+def run_due(*, now: datetime) -> None:
+    for due in look_at_due(now).due:
+        run_schedule(due.id, now=now)
+
+
+async def inline(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    return work(*args, **kwargs)
+
+
+def job_scheduler(clock: Callable[[], datetime]) -> JobScheduler:
+    return JobScheduler(inline, clock)

@@ -6,9 +6,14 @@ do not know of the clock; everything that reads `loop.time()` or uses asyncio's 
 
 import asyncio
 import functools
+import random
 import selectors
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from typing import Any, ParamSpec
+
+from grid.database.periodic import PeriodicRunner, PeriodicTask
+from grid.database.trouble import TroubleLog
 
 P = ParamSpec("P")
 
@@ -77,3 +82,12 @@ async def cancelled(task: "asyncio.Task[Any]") -> None:
     """End a task and take its end in."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def _runner() -> PeriodicRunner:
+    return PeriodicRunner(TroubleLog(loop_time), clock=lambda: datetime.now(UTC), rng=random.Random(1))
+
+
+async def repeat(task: PeriodicTask) -> None:
+    """Run the task until cancelled."""
+    await _runner().run([task])

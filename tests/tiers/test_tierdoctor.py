@@ -25,8 +25,7 @@ from grid.tiers.tierdoctor import (
     rounded,
     words,
 )
-from tests.support.builders import decode, node, pod
-from tests.support.rooms import room_of
+from tests.support.builders import decode, node, pod, room_of
 
 GIB = 2**30
 GPU = "nvidia.com/gpu"

@@ -20,8 +20,7 @@ from tests.controller.world import in_world
 from tests.notifications.test_sender import at_once as directly
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
-from tests.support.schedules import run_due
-from tests.support.shop import NOW, OWNER, Shop, admit_waiting
+from tests.support.shop import NOW, OWNER, Shop, admit_waiting, run_due
 from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, notified, spend, use_up
 
 # --- What is refused, and what waits ---

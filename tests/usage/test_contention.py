@@ -1,4 +1,4 @@
-"""CPU contention on the pages: operators read who takes too much, the owner of a victim that it is short of CPU, others nothing."""
+"""CPU contention and failures on the pages of use: who reads what of it, and what is marked on the charts."""
 
 import asyncio
 from dataclasses import replace
@@ -10,9 +10,11 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from dashboard.shell.fragments import render_fragment
 from dashboard.usage.viewmodels.contention import contended_nodes, short_of_cpu
+from dashboard.usage.viewmodels.failure_moments import ContainerEnd, FailureMoment, failures_of, node_failures
+from grid.core.labels import KEYS
 from grid.kube.hub import Topic
-from grid.kube.objects import Node, Pod
-from grid.kube.resources import NODES, PODS
+from grid.kube.objects import Event, Node, Pod
+from grid.kube.resources import EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
 from grid.models import Execution, Job, JobRun, Notification, RunSettings, State
 from grid.models.dataplane import LOCAL
@@ -23,8 +25,10 @@ from grid.runtime.contention import NOTICE_SECONDS, TOPIC, ContentionNotices, Co
 from grid.usage.contentionnotices import tell_owners
 from tests.conftest import People, client_of
 from tests.executions.executing import ROW, make_execution, make_project, pod_of, read_executions
+from tests.nodes.test_infrastructure import get, scene
+from tests.nodes.test_use_history import KILLED, NOW, USED, connected
 from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.builders import MOMENT, NAMESPACE, container_status, decode, stamp
 from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 from tests.support.runtime import fill
@@ -32,7 +36,9 @@ from tests.support.virtual import virtual_time
 
 TITLE, NOISY = "Churn exploration", "Hyperparameter search"
 SHORT = "Other pods on its node use more CPU than they requested"
-USED = {"victim": 950, "noisy": 3000}
+USED_CORES = {"victim": 950, "noisy": 3000}
+__all__ = ["scene"]
+LATER = MOMENT + timedelta(minutes=50)
 
 
 def container(cores: str) -> list[dict[str, Any]]:
@@ -40,7 +46,7 @@ def container(cores: str) -> list[dict[str, Any]]:
     return [{"name": "run", "image": "python:3.11", "resources": {"requests": {"cpu": cores}}}]
 
 
-def measure(runtime: Runtime, at: float, used: dict[str, int] = USED, own: int = 0) -> None:
+def measure(runtime: Runtime, at: float, used: dict[str, int] = USED_CORES, own: int = 0) -> None:
     """Measure the pods, and the node with what its own processes use."""
     pods = {f"{NAMESPACE}/{name}": Usage(millicores, 2**30) for name, millicores in used.items()}
     node = {"worker-1": Usage(sum(used.values()) + own, 2**31)}
@@ -117,9 +123,6 @@ def test_noisy_owner_and_ended_execution_read_nothing(people: People, victim: Ex
     assert SHORT not in page(people, "owner", f"/executions/{victim.pk}/").text
 
 
-# --- Following the usage
-
-
 def test_findings_stand_through_an_outage_and_begin_anew(victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     for forget, expected in ((False, {victim.pk}), (True, set[str]())):
@@ -150,16 +153,13 @@ async def test_usage_round_is_taken_in_beside_other_work() -> None:
     for name, cores in (("victim", "750m"), ("noisy", "2")):
         pod = builders.pod(name, node="worker-1", phase="Running", containers=container(cores))
         runtime.pods.apply(builders.decode(pod, Pod))
-    pods = {f"{NAMESPACE}/{name}": Usage(millicores, 2**30) for name, millicores in USED.items()}
+    pods = {f"{NAMESPACE}/{name}": Usage(millicores, 2**30) for name, millicores in USED_CORES.items()}
     for place in range(ROUNDS):
         runtime.usage.replace(Measured({}, pods, pods_at=dict.fromkeys(pods, 15.0 * (place + 1))))
         runtime.contention.measured()
         await asyncio.sleep(1)
     assert [node.node for node in runtime.contention.worst] == ["worker-1"]
     running.cancel()
-
-
-# --- Telling the owner
 
 
 async def in_thread(function: Any, *arguments: Any, **named: Any) -> Any:
@@ -206,8 +206,6 @@ def test_ended_or_unknown_is_not_told_and_sweep_once(people: People, runtime: Ru
     assert len(notified()) == 1
 
 
-# --- Looks
-
 FOUND = Contention(
     node="default-7f4k2",
     cores=8000,
@@ -231,3 +229,81 @@ def test_the_nodes_and_the_notice_look_as_stored() -> None:
     victim = FOUND, FOUND.victims[0]
     notice = short_of_cpu(victim, "job", is_owner=False, sees_all=True)
     assert_golden("short-of-cpu", render_fragment(notice, now=now))
+
+
+def link(pod: Pod, end: ContainerEnd | None) -> str:
+    return f"{pod.metadata.name} {end and (end.name, end.is_previous)}"
+
+
+def test_eviction_is_marked_and_good_end_is_not() -> None:
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": stamp(MOMENT)}}
+    good = decode(builders.pod("good", statuses=[container_status(state=ended)]), Pod)
+    status = {"reason": "Evicted", "message": "The node was low on resource: memory.", "phase": "Failed"}
+    evicted = decode(builders.pod("bad", node="n1", status=status), Pod)
+    words = "bad was evicted: The node was low on resource: memory."
+    assert failures_of([good, evicted], link) == [FailureMoment(MOMENT, words, "bad None")]
+
+
+def condition(kind: str, status: str, minutes: int) -> dict[str, str]:
+    since = stamp(MOMENT + timedelta(minutes=minutes))
+    return {"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": since}
+
+
+def node_event(name: str, reason: str, minutes: int) -> Event:
+    about = builders.node("n1")
+    at = MOMENT + timedelta(minutes=minutes)
+    return decode(builders.event(name, about=about, reason=reason, message="Why.", at=at), Event)
+
+
+def test_node_troubles_are_marked_once_and_daily_life_not() -> None:
+    conditions = [condition("Ready", "Unknown", 10), condition("DiskPressure", "True", 5)]
+    conditions += [condition("MemoryPressure", "False", 6)]
+    node = decode(builders.node("n1", conditions=conditions), Node)
+    events = [node_event("e1", "NodeReady", 1), node_event("e2", "SystemOOM", 2)]
+    assert [(moment.words, moment.url) for moment in node_failures(node, events, "/nodes/n1/")] == [
+        ("SystemOOM: Why.", "/nodes/n1/#event-default.e2"),
+        ("The node has DiskPressure: R", "/nodes/n1/#events"),
+        ("The node is not ready: R", "/nodes/n1/#events"),
+    ]
+    lost = node_failures(node, [node_event("e3", "NodeNotReady", 11)], "")
+    assert [moment.words for moment in lost] == ["The node has DiskPressure: R", "NodeNotReady: Why."]
+    earlier = node_failures(node, [node_event("e3", "NodeNotReady", -60)], "")
+    assert earlier[-1].words == "The node is not ready: R", "the event is of an earlier time"
+    assert node_failures(None, [], "") == []
+
+
+def marks(people: People, person: str = "operator", range: str = "1h") -> list[str]:
+    answer = get(people, person, f"/nodes/worker-1/use/?range={range}")
+    return [event["words"] for event in answer.json()["events"]]
+
+
+def test_node_charts_are_marked_by_events_pods_and_records(
+    people: People, scene: FakeCluster, runtime: Runtime
+) -> None:
+    def failed(name: str, minutes: float, **columns: object) -> Execution:
+        """Before now, by the scene's clock."""
+        at = runtime.clock() - timedelta(minutes=minutes)
+        settled: dict[str, Any] = {"state": State.ERROR, "ended_at": at, "settled_at": at, "node_name": "worker-1"}
+        settled |= columns
+        return make_execution(people.owner, project, title=name, started_at=MOMENT, message="The node went.", **settled)
+
+    project = make_project(people.owner)
+    gone, there = failed("gone", 10), failed("there", 9)
+    failed("elsewhere", 8, node_name="worker-2")
+    failed("good", 7, state=State.SUCCEEDED)
+    failed("long ago", 90)
+    labels = {KEYS.execution: there.pk}
+    status = container_status(state=KILLED)
+    scene.put(PODS, builders.pod(there.object_name, node="worker-1", labels=labels, statuses=[status]))
+    about = builders.node("worker-1")
+    scene.put(EVENTS, builders.event("e9", about=about, reason="NodeNotReady", message="Gone.", at=LATER))
+    fill(runtime, scene)
+    connected(runtime, {NOW: USED})
+    pods = f"run of {there.object_name} ended: OOMKilled, exit code 137"
+    assert sorted(marks(people)) == sorted(["gone failed: The node went.", pods, "NodeNotReady: Gone."])
+    assert "long ago failed: The node went." in marks(people, range="6h")
+    text = get(people, "operator", "/nodes/worker-1/").content.decode()
+    assert f'<a href="/executions/{gone.pk}/#timeline">gone failed: The node went.</a>' in text
+    assert f'<a href="/pods/{NAMESPACE}/{there.object_name}/#events">{pods}</a>' in text
+    event = "event-default.e9"
+    assert f'<a href="/nodes/worker-1/#{event}">NodeNotReady: Gone.</a>' in text and f'id="{event}"' in text

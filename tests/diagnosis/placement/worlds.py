@@ -7,8 +7,7 @@ from typing import Any
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import SchedulingContext
 from grid.kube.objects import Node, Pod, StorageClass, Volume, VolumeClaim
-from tests.support.builders import decode
-from tests.support.rooms import room_of
+from tests.support.builders import decode, room_of
 
 
 def surroundings(

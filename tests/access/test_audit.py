@@ -75,7 +75,7 @@ SHOWN_BY = {
         "project-revert",
     ),
     "logs/test_knowledge_pages.py": ("knowledge-entry-new", "knowledge-entry", "knowledge-entry-revert"),
-    "environments/test_revisions_pages.py": ("environment-revision-new", "environment-revision-deprecate"),
+    "environments/test_revisions.py": ("environment-revision-new", "environment-revision-deprecate"),
     "announcements/test_announcements.py": ("announcement",),
     "tiers/test_rush_pages.py": ("rush",),
     "accounts/test_lockouts.py": ("login-unlock",),

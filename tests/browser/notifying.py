@@ -21,8 +21,7 @@ from grid.notifications.outbox import _Subject, _write
 from grid.notifications.sender import Poster, Sender
 from grid.runtime.written import notified
 from tests.browser.server import Stage
-from tests.support.certificates import certificate
-from tests.support.http_server import serving
+from tests.support.http_server import certificate, serving
 from tests.support.virtual import repeat
 
 LONG = (

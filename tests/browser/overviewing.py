@@ -1,4 +1,4 @@
-"""What the tests of overview and charts put on the stage: nodes in every state, the controllers' Lease, and a day that was sampled."""
+"""What the tests of overview, charts and nodes put on the stage: nodes in every state, a Lease, a sampled day, and a node to drain."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -11,14 +11,15 @@ from dashboard.nodes.pages import use_history
 from grid.audit import entries as audit
 from grid.controller.leader import LEASE
 from grid.core.labels import TO_BE_DELETED_TAINT
-from grid.kube.resources import LEASES, NODES, PODS
+from grid.kube.resources import DISRUPTION_BUDGETS, LEASES, NODES, PODS
 from grid.metrics.usage import Measured, RecentUsage, Usage
-from grid.models import AuditEntry, HardwareTier, PoolSample, User
+from grid.models import AuditEntry, HardwareTier, NodeTask, PoolSample, User
 from grid.models.dataplane import LOCAL
+from grid.nodes.nodekeeper import NodeKeeper
 from tests.browser import executing, scenes
 from tests.browser.server import Stage
 from tests.shell.charting import make_day
-from tests.support.builders import condition, container_status, node, pod, stamp
+from tests.support.builders import NAMESPACE, condition, container_status, node, pod, stamp
 
 SPECIAL: dict[int, dict[str, Any]] = {
     3: {"unschedulable": True},
@@ -26,6 +27,8 @@ SPECIAL: dict[int, dict[str, Any]] = {
     11: {"conditions": [condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting status.")]},
     15: {"taints": [{"key": TO_BE_DELETED_TAINT, "value": "1", "effect": "NoSchedule"}]},
 }
+DRAINED_ID = "dddd2345ef"
+_keepers: list[NodeKeeper] = []
 
 
 async def renew_lease(stage: Stage, holder: str = "host-1") -> None:
@@ -125,3 +128,36 @@ async def used_pod(stage: Stage) -> None:
     status = container_status(ready=True, restarts=1, lastState=killed)
     await scenes.put_pod(stage, "hungry", node="cpu-1", phase="Running", ready=True, statuses=[status])
     use_history._use_histories[:] = [use_history.UseHistory(stage.runtime, _Prometheus())]
+
+
+async def busy_node(stage: Stage) -> None:
+    await sync_to_async(NodeTask.objects.all().delete)()
+    await executing.team(stage)
+    await scenes.put_node(stage, name="node-a")
+    await executing.put(stage, id=DRAINED_ID, state="running", title="Churn by month")
+    await scenes.put_pod(stage, name="web-1", node="node-a", phase="Running", ready=True, labels={"app": "web"})
+    await allow(stage, 0)
+    _keepers[:] = [NodeKeeper(stage.cluster, _database, lambda: datetime.now(UTC))]
+
+
+async def allow(stage: Stage, disruptions: int) -> None:
+    status = {"disruptionsAllowed": disruptions, "desiredHealthy": 1, "currentHealthy": 1, "observedGeneration": 1}
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1}
+    meta = {"name": "web", "namespace": NAMESPACE, "generation": 1}
+    stage.cluster.put(DISRUPTION_BUDGETS, {"metadata": meta, "spec": spec, "status": status})
+
+
+async def carry_out(stage: Stage) -> None:
+    """As the controller does every two seconds."""
+    await _keepers[0].run_once()
+
+
+async def end_evicted(stage: Stage) -> None:
+    """As their kubelet does."""
+    for metadata in [body["metadata"] for body in stage.cluster.objects(PODS)]:
+        if "deletionTimestamp" in metadata:
+            stage.cluster.remove(PODS, metadata["name"], namespace=metadata["namespace"])
+
+
+async def _database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return await sync_to_async(work)(*args, **kwargs)

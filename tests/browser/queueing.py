@@ -1,5 +1,4 @@
-"""What the browser test of the queue puts on the stage: a tier with one place,
-which is taken, and launches of two people that wait for it."""
+"""What the tests of the queue and the rush planner put on the stage: launches that wait for a place, and a pool that may grow."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,10 +6,12 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dashboard.starts import expected_waits as expected
-from grid.models import ConfigRecord, Execution, HardwareTier
+from grid.configuration import WARM_PLACES
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, RushPlan, StartUp, User
 from grid.runtime.executionrows import read_rows
-from tests.browser import executing
+from tests.browser import administering, executing
 from tests.browser.server import Stage
+from tests.support.settings import change
 
 OURS, THEIRS = "qqqq2222aa", "qqqq3333bb"
 _RUNNING = "qqqq4444cc"
@@ -53,3 +54,41 @@ def _launches() -> None:
     executing._make(OURS, owner="alice", state="queued", minutes=5, title="Ours")
     executing._make(THEIRS, owner="bob", state="queued", minutes=4, title="Theirs", project="vision")
     Execution.objects.queued().update(message="The tier Small is full.", reason_values=None)
+
+
+async def before_a_course(stage: Stage) -> None:
+    await sync_to_async(_clear_rush)()
+    await administering.catalogues(stage)
+    await sync_to_async(_write_starts)()
+
+
+async def no_rush(stage: Stage) -> None:
+    await sync_to_async(_clear_rush)()
+
+
+def _clear_rush() -> None:
+    RushPlan.objects.all().delete()
+    StartUp.objects.all().delete()
+
+
+def _write_starts() -> None:
+    change(WARM_PLACES.key, "50", actor=User.objects.get(username="ada-admin"))
+    tier, lab = HardwareTier.objects.get(pk="medium"), Environment.objects.get(pk="jupyterlab")
+    StartUp.objects.bulk_create(
+        StartUp(
+            execution_id=f"rush{number}",
+            at=datetime.now(UTC) - timedelta(days=number),
+            ran=True,
+            kind="workspace",
+            tier=tier,
+            environment=lab,
+            node_pool=tier.node_pool,
+            image=lab.image,
+            total=400.0,
+            node_started=True,
+            node_wait=200.0 + number,
+            image_cached=False,
+            pulling=50.0,
+        )
+        for number in range(8)
+    )

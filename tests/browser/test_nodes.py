@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser import draining, executing, overviewing, scenes
+from tests.browser import executing, overviewing, scenes
 from tests.browser.conftest import StageProcess, Visit
 from tests.browser.looks import follow, look_on_screens, not_reloaded
 
@@ -13,7 +13,7 @@ PATH = "/overview/"
 
 
 def test_a_drain_is_asked_for_followed_and_cancelled(stage: StageProcess, visit: Visit) -> None:
-    stage.play(draining.busy_node)
+    stage.play(overviewing.busy_node)
     page = visit("olga-operator", "/nodes/node-a/")
     follow(page)
     page.get_by_role("link", name="Drain", exact=True).click()
@@ -25,26 +25,26 @@ def test_a_drain_is_asked_for_followed_and_cancelled(stage: StageProcess, visit:
     follow(page)
     work = page.locator("#node-work")
     expect(work).to_contain_text("Draining by olga-operator")
-    stage.play(draining.carry_out)
+    stage.play(overviewing.carry_out)
     expect(work).to_contain_text("0 of 2 pods gone.")
     expect(work).to_contain_text("A PodDisruptionBudget does not allow it now")
     page.reload()  # what an operator has just asked for may move the page
     follow(page)
     look_on_screens(page, "node-draining")
-    stage.play(draining.end_evicted)
-    stage.play(draining.carry_out)
+    stage.play(overviewing.end_evicted)
+    stage.play(overviewing.carry_out)
     expect(work).to_contain_text("1 of 2 pods gone.")
     not_reloaded(page)
     page.get_by_role("link", name="Cancel the drain").click()
     page.get_by_role("button", name="Uncordon").click()
-    stage.play(draining.carry_out)
+    stage.play(overviewing.carry_out)
     expect(work).not_to_contain_text("Cordoned")
     expect(page.get_by_role("link", name="Cordon", exact=True)).to_be_visible()
     follow(page)
 
 
 def test_a_taint_is_looked_at_and_then_added(stage: StageProcess, visit: Visit) -> None:
-    stage.play(draining.busy_node)
+    stage.play(overviewing.busy_node)
     page = visit("olga-operator", "/nodes/node-a/")
     page.get_by_role("link", name="Taints and labels").click()
     page.locator("#taint-key").fill("example.com/team")
@@ -55,13 +55,13 @@ def test_a_taint_is_looked_at_and_then_added(stage: StageProcess, visit: Visit) 
     page.get_by_label("Reason").fill("For team a")
     page.get_by_role("button", name="Add taint").click()
     follow(page)
-    stage.play(draining.carry_out)
+    stage.play(overviewing.carry_out)
     expect(page.locator("#node-work")).to_contain_text("Done for olga-operator")
     expect(page.locator("#facts")).to_contain_text("example.com/team:NoSchedule")
 
 
 def test_pages_of_takeover_and_verbose_logs_look_right(stage: StageProcess, visit: Visit) -> None:
-    stage.play(draining.busy_node)
+    stage.play(overviewing.busy_node)
     page = visit("olga-operator", "/queue/take-over/")
     look_on_screens(page, "queue-takeover")
     page.goto("/verbose-logs/")

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.browser.conftest import StageProcess
 from tests.browser.server import password_of
 from tests.browser.several_origins import Executions, Served, page, served
-from tests.support.certificates import certificate
+from tests.support.http_server import certificate
 
 PRIVATE = """
 addEventListener("message", (event) => found.push("message: " + event.data));

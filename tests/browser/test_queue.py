@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import queueing, rushing
+from tests.browser import queueing
 from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import LINE, follow, highest_row, look_on_screens, not_reloaded
 from tests.browser.queueing import OURS, THEIRS
 
 _MINUTES = re.compile(r"About (\d+) min")
 waiting = on_stage(queueing.two_people_wait, end=queueing.end, autouse=False)
-course = on_stage(rushing.before_a_course, end=rushing.nothing, autouse=False)
+course = on_stage(queueing.before_a_course, end=queueing.no_rush, autouse=False)
 
 
 def row(page: Page, id: str) -> Locator:

@@ -1,4 +1,4 @@
-"""Database work in threads: over which connections, and that none waits for another's query."""
+"""Database work in threads: over which connections, and that none waits for another's query; and lookups of impossible numbers."""
 
 import asyncio
 import threading
@@ -12,6 +12,7 @@ from django.conf import settings as django_settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.asgi import get_asgi_application
 from django.db import OperationalError, connection
+from django.forms import ModelMultipleChoiceField, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.module_loading import import_string
@@ -199,3 +200,16 @@ async def test_views_waiting_outside_the_database_hold_no_thread(settings: Setti
 
 def test_every_middleware_is_asynchronous() -> None:
     assert all(import_string(name).async_capable for name in django_settings.MIDDLEWARE)
+
+
+@pytest.mark.parametrize("number", [10**19, -(10**19), int("9" * 400)])
+def test_impossible_number_is_in_no_row(number: int) -> None:
+    user = User.objects.create_user("alice")
+    assert list(User.objects.filter(pk__in=[number, user.pk])) == [user]
+    assert not User.objects.filter(pk__in=[number]).exists()
+    assert list(User.objects.exclude(pk__in=[number])) == [user]
+
+
+def test_form_refuses_an_impossible_number_as_a_choice() -> None:
+    with pytest.raises(ValidationError, match="not one of the available choices"):
+        ModelMultipleChoiceField(User.objects.all()).clean(["9" * 30])

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.end_to_end.grid import Grid, Session, ending, nodes, put_into_project
-from tests.support.turns import rays_turn
+from tests.support.ports import rays_turn
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

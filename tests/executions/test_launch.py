@@ -2,17 +2,21 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
+from dashboard.executions.launch_facts import last_launches
 from dashboard.executions.viewmodels.launch import tier_status
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.models import Environment, Execution, HardwareTier, Project, State, Workspace
 from tests.conftest import People, client_of
 from tests.executions.executing import FORM, make_environment, make_execution, make_project, make_tier, page
+from tests.support.builders import MOMENT
+from tests.support.frozen import on_tier
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
 
@@ -202,3 +206,48 @@ def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | 
     pools = None if pool is None else {"default": pool}
     now = tier_status(PLAN, pools, 4, running)
     assert f"{now.severity}: {now.word} {now.note}".startswith(word)
+
+
+@pytest.fixture
+def project(people: People) -> Project:
+    for id in ("alpha", "beta", "gamma", "delta"):
+        make_environment(id, name=id.capitalize(), frameworks={"dask": "2026.8.0"} if id == "gamma" else {})
+    make_tier()
+    return make_project(people.owner, people.teammate)
+
+
+def launch(people: People, project: Project, environment: str, minute: int, **fields: object) -> None:
+    values = {"kind": "workspace", **on_tier(make_tier(f"t{minute}")), "owner": people.owner, **fields}
+    Execution.objects.create(
+        project=project,
+        environment=Environment.objects.get(pk=environment),
+        requested_at=MOMENT + timedelta(minutes=minute),
+        **values,
+    )
+
+
+def environments_offered(people: People, query: str = "") -> list[str]:
+    page = client_of(people.owner).get(f"/launch/{query}").content.decode()
+    return re.findall(r'<input[^>]* name="environment"[^>]* value="([^"]*)"', page)
+
+
+def test_environments_are_in_the_order_of_their_last_use(people: People, project: Project) -> None:
+    assert environments_offered(people) == ["alpha", "beta", "delta", "gamma"], (
+        "without a framework first, then by name"
+    )
+    for minute, environment in enumerate(("alpha", "gamma", "delta", "gamma")):
+        launch(people, project, environment, minute)
+    launch(people, project, "beta", 9, owner=people.teammate)
+    assert environments_offered(people) == ["gamma", "delta", "alpha", "beta"]
+    assert environments_offered(people, "?environment=beta") == ["beta", "gamma", "delta", "alpha"], (
+        "what was asked for is first"
+    )
+
+
+def test_form_begins_with_the_last_launch_of_its_kind(people: People, project: Project) -> None:
+    launch(people, project, "alpha", 1)
+    launch(people, project, "beta", 2, kind="job")
+    first = last_launches(people.owner).first_choices("workspace")
+    assert (first["project"], first["environment"], first["tier"]) == ("churn", "alpha", "t1")
+    assert "environment" not in last_launches(people.owner).first_choices("app")
+    assert last_launches(people.stranger).first_choices("job")["project"] is None

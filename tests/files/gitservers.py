@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.support.certificates import certificate
+from tests.support.http_server import certificate
 from tests.support.ports import free_ports
 
 USERNAME, TOKEN = "robot", "tok3n-of-the-tests"

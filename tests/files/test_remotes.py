@@ -19,7 +19,7 @@ from grid.diagnosis.run_report import FilesReport
 from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
 from grid.executions.spec import parse_spec
-from grid.files import remote_calls, stored_remotes as remotes
+from grid.files import remotes as remote_calls, stored_remotes as remotes
 from grid.files.filesaving import sentence_of
 from grid.files.remotes import Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import parse

@@ -1,8 +1,10 @@
 """The demo: its data is valid, complete and made once, and whether `make run` starts a Prometheus, and how."""
 
 import base64
+import os
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from django.core.management.base import CommandError
 from django.db import IntegrityError, transaction
 from pytest_django.fixtures import Settings
 
-from grid.management.commands.up import NODES_AT_MOST, DemoPrometheus, chosen_prometheus
+from grid.management.commands.up import NODES_AT_MOST, DemoPrometheus, chosen_prometheus, keep_private
 from grid.management.demo import DemoAccount, create_demo_data, new_accounts
 from grid.models import Environment, Framework, HardwareTier, Project, User
 from grid.sandbox.images import ImageCatalogue
@@ -154,3 +156,32 @@ def test_prometheus_configuration_scrapes_cluster_and_product_privately(installe
     assert jobs["compute-grid-controller"]["static_configs"][0]["targets"] == ["127.0.0.1:8007"]
     if PROMTOOL is not None:
         subprocess.run([PROMTOOL, "check", "config", str(file)], check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_new_files_are_readable_by_nobody_else(tmp_path: Path, usual_umask: None) -> None:
+    keep_private(tmp_path / "not-made-yet")
+    folder, file = tmp_path / "log", tmp_path / "web.log"
+    folder.mkdir()
+    file.touch()
+    assert (mode(folder), mode(file)) == (0o700, 0o600)
+
+
+def test_database_of_earlier_version_is_closed_to_others(tmp_path: Path, usual_umask: None) -> None:
+    files = [tmp_path / "grid.sqlite3", tmp_path / "grid.sqlite3-wal", tmp_path / "notes"]
+    for file in files:
+        file.touch(mode=0o644)
+    tmp_path.chmod(0o755)
+    keep_private(tmp_path)
+    assert [mode(file) for file in files] == [0o600, 0o600, 0o644]
+    assert mode(tmp_path) == 0o755

@@ -24,8 +24,7 @@ from grid.core.egress import may_be_called, read_blocks
 from grid.models import NotificationEvent
 from grid.notifications.letters import SENT, TEST, SendResult, mail_text, subject, webhook_body, what_of
 from grid.notifications.sender import SIGNATURE, Mailer, Poster, send
-from tests.support.certificates import Certificate, certificate
-from tests.support.http_server import Answer, serving
+from tests.support.http_server import Answer, Certificate, certificate, serving
 from tests.support.ports import free_ports
 
 

@@ -19,7 +19,7 @@ from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.clusters.cluster_specs import ray_spec
 from tests.clusters.frameworks.spark_processes import Container, Machine, reported
 from tests.end_to_end.grid import IMAGES
-from tests.support.turns import rays_turn
+from tests.support.ports import rays_turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 RAY = Ray()

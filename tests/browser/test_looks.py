@@ -124,7 +124,7 @@ def settle(page: Page) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", STATES)
 def test_pages_have_no_visible_fault_in_any_state(stage: StageProcess, visit: Visit, cleared: None, state: str) -> None:
-    """Loaded on the phone, where `test_looks` loads on a wide screen: there moves what comes late."""
+    """Loaded on the phone, where the pages of a working day are loaded on a wide screen: there moves what comes late."""
     scene, pages = STATES[state]
     stage.play(scene)
     stage.play(scenes.answer, available=state != "outage")

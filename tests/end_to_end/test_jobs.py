@@ -1,18 +1,23 @@
-"""Jobs and the platform's health on one grid, which the tests share: what a job reads, measures and prints, and an incident.
+"""Jobs, an IDE and the platform's health on one grid, which the tests share: what a job reads, measures and prints, and an incident.
 
 A job reads its secrets, fails once and succeeds, and is swept. A notebook computes on its Dask cluster. A cluster grows for work that
 uses no CPU, and keeps its results while its controller dies. A real program prints hostile lines, and whoever reads its log meanwhile
-keeps nobody waiting. An incident outlives the controller that saw it.
+keeps nobody waiting. An incident outlives the controller that saw it. VS Code works at its own origin behind the proxy, in the project's
+folder, and asks nobody else for anything.
 """
 
 import base64
+import contextlib
 import json
+import re
+import shutil
 import time
 import zlib
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, TimeoutError, expect
 
 from grid.core.labels import KEYS
 from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
@@ -24,6 +29,7 @@ from tests.end_to_end.people import (
     SOON,
     attach_cluster,
     fill_launch_form,
+    launch,
     log_in,
     open_lab,
     press_launch,
@@ -36,7 +42,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 # Exit code 9 at both attempts without its secrets.
 SECRETS = 'test "$E2E_KEY" = s3cret && test "$(cat "$GRID_SECRETS_PATH/e2e.txt")" = s3cret || exit 9; '
 ONCE = 'if [ -e tried ]; then echo "rate is $rate"; seq -f \'{"step": %.0f, "loss": 0.25}\' 3; else touch tried; echo not yet; exit 3; fi'
-
 # It goes on until its cluster's page was looked at.
 DRAINED = """
 import os, time
@@ -76,7 +81,6 @@ print("all printed", flush=True)
 time.sleep(1000)
 """
 COMMAND = f"python -c '{PROGRAM}'"
-
 PAGE = "/platform-health/"
 CHECKS = f"{PAGE}api-checks/"
 LABELS = {"k8s-app": "kube-dns"}
@@ -94,6 +98,7 @@ DNS = {
         },
     },
 }
+BUILD = 480_000  # milliseconds; its terminal is compiled
 
 
 @pytest.fixture(scope="module")
@@ -304,3 +309,48 @@ def test_lights_are_on_and_incident_outlives_the_controller(grid: Grid) -> None:
     looked = page.partition("The controller looked")[2].partition("datetime=")[2][:30]
     wait_until(lambda: "The controller looked" in (now := operator.get(PAGE)) and looked not in now, 120, "a new look")
     assert operator.get(PAGE).count("Ongoing") == 1
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("node", "npm", "g++", "make"))), reason="code-server is made of them")
+def test_vscode_opens_project_folder_with_a_working_terminal(grid: Grid, browser: Browser) -> None:
+    scientist = log_in(browser, grid, "scientist")
+    page = scientist.new_page()
+    execution = launch(page, tier="Small", title="Code", environment="VS Code")
+    project = grid.folder_of("project-churn")
+    (project / "hello.py").write_text("print(6 * 7)")
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=BUILD)
+    asked: set[str] = set()
+    scientist.on("request", lambda request: asked.add(urlsplit(request.url).hostname or ""))
+    with scientist.expect_page() as opened:
+        page.get_by_role("button", name="Open").click()
+    ide = opened.value
+    expect(ide.get_by_role("treeitem", name="hello.py")).to_be_visible(timeout=SOON)
+    # The question of whose files these are comes when it comes, and hears no shortcut until it is answered.
+    ide.get_by_role("button", name="Yes, I trust the authors").click(timeout=SOON)
+    terminal = ide.locator(".terminal.xterm textarea")
+
+    def is_opened() -> bool:
+        """A key that is pressed before the workbench has its shortcuts is lost without a word."""
+        ide.keyboard.press("Control+Shift+`")
+        with contextlib.suppress(TimeoutError):
+            terminal.first.wait_for(state="attached", timeout=15_000)
+        return terminal.count() > 0
+
+    wait_until(is_opened, 120, "a terminal")
+
+    def is_said() -> bool:
+        """Over the websocket, in the project's folder, with the image's Python. What is typed before the shell is there may be lost."""
+        terminal.first.focus()
+        ide.keyboard.type("python hello.py > said.txt")
+        ide.keyboard.press("Enter")
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: output.exists() and output.read_text() == "42\n", 10, "an answer")
+            return True
+        return False
+
+    output = project / "said.txt"
+    wait_until(is_said, 90, "an answer of the shell")
+    expect(ide.get_by_role("treeitem", name=re.compile("said.txt"))).to_be_visible(timeout=SOON)
+    assert {host for host in asked if host not in ("", "127.0.0.1")} == {f"{execution}.localhost"}
+    stop(page)
+    expect(page.locator(".execution-state")).to_contain_text("Stopped", timeout=SOON)

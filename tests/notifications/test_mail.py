@@ -101,7 +101,7 @@ def test_mail_server_with_temporary_refusal_is_retried(inbox: Inbox, settings: S
         "The mail server refused it (452). Tell an admin."
     )
     settings.EMAIL_PORT = free_ports()
-    assert "cannot be reached" in send("ada@example.com", [payload()], MESSAGE).error
+    assert "cannot be reached: connection refused" in send("ada@example.com", [payload()], MESSAGE).error
 
 
 def test_mail_server_without_required_tls_gets_nothing(inbox: Inbox, settings: Settings) -> None:
@@ -116,7 +116,7 @@ def test_untrusted_certificate_is_no_fault_of_the_address(inbox: Inbox, settings
     settings.EMAIL_PORT, settings.EMAIL_USE_SSL = server.port, True
     result = send("ada@example.com", [payload()], MESSAGE)
     server.stop()
-    assert result == SendResult("The certificate of the mail server is not valid. Tell an admin.")
+    assert result == SendResult("The mail server cannot be reached: its certificate is not valid. Tell an admin.")
     assert not inbox.mails
 
 

@@ -112,7 +112,7 @@ async def test_untrusted_certificate_gets_no_post(poster: Callable[..., Poster],
     async with serving(answering(200), tls=tls.server) as server:
         result = await post(poster(trusts=None), server.url)
         assert not server.seen
-    assert result.error == "The certificate of 127.0.0.1 is not valid."
+    assert result.error == "127.0.0.1 cannot be reached: its certificate is not valid."
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
@@ -146,8 +146,10 @@ async def test_name_is_checked_at_the_address_actually_called(
 
 
 async def test_missing_address_and_closed_port_are_distinguished(poster: Callable[..., Poster]) -> None:
-    assert (await post(poster(), "https://no-such.invalid/")).error == "The name no-such.invalid leads to no address."
-    assert "cannot be reached" in (await post(poster(), "https://127.0.0.1:9/")).error
+    assert (
+        await post(poster(), "https://no-such.invalid/")
+    ).error == "no-such.invalid cannot be reached: its name leads to no address."
+    assert (await post(poster(), "https://127.0.0.1:9/")).error == "127.0.0.1 cannot be reached: connection refused."
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start
 
 @pytest.mark.django_db(transaction=True)
 def test_silent_prometheus_is_replaced(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent: Any = FakePrometheus(ClusterUnavailable("Prometheus does not answer as it should (Timeout)."))
+    silent: Any = FakePrometheus(ClusterUnavailable("Prometheus cannot be asked: no answer in time."))
     monkeypatch.setattr(pages, "_levels", [ServiceLevels(runtime, silent)])
     page = client_of(people.operator).get(PATH).content.decode()
     assert "Prometheus does not answer, so this is what the database knows." in page

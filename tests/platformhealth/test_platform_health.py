@@ -10,8 +10,8 @@ from django.test import Client
 
 from dashboard.platformhealth.page import PlatformHealthPage
 from dashboard.platformhealth.records import framework_lines
-from dashboard.platformhealth.viewmodels.platform_health import HealthPart
-from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart, all_parts, headline
+from dashboard.platformhealth.viewmodels.platform_page import light_parts
 from grid.kube.trouble import ClusterTrouble
 from grid.models import Environment
 from grid.platformhealth.facts import Light

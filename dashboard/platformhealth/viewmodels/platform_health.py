@@ -29,9 +29,11 @@ class Health(ViewModel, frozen=True, gc=False):
 
 
 def health(own: Sequence[HealthPart], stored: Sequence[HealthPart]) -> Fragment:
-    """Return what the overview shows: *Platform health*’s own headline, the parts `own`, and of the others those that are not well."""
+    """Return what the overview shows: *Platform health*’s own headline, the parts `own`, in a word when they are well, and those others
+    that are not."""
     known, names = all_parts(own, stored), {part.name for part in own}
-    parts = tuple(part for part in known if part.name in names or part.severity in ("problem", "wait"))
+    shown = (part for part in known if part.name in names or part.severity in ("problem", "wait"))
+    parts = tuple(HealthPart(part.name, "ok") if part.severity == "ok" else part for part in shown)
     return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline(known), parts))
 
 

@@ -16,6 +16,7 @@ from tests.support.where_things_are import DOCUMENT, HEADING, ROOT
 _FILE = re.compile(r"`((?:grid|dashboard|templates|tests|static|docs)/[\w./-]+)`")
 _NAMED = re.compile(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)")
 _BY_HAND = DOCUMENT.read_text().partition(HEADING)[0]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 _RECIPES = (ROOT / "CONTRIBUTING.md").read_text()
 
 
@@ -45,12 +46,29 @@ def test_a_name_of_an_answer_is_in_its_file(path: str, names: str) -> None:
 
 
 def test_layers_of_architecture_are_those_of_pyproject() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = [re.findall(r"\w+", layer) for layer in contracts[0]["layers"]]
-    drawn = re.search(r"^    asgi.*?\n\n", (ROOT / "docs/architecture.md").read_text(), re.DOTALL | re.MULTILINE)
-    assert drawn
-    places = [min(re.findall(r"\w+", drawn[0]).index(room) for room in layer) for layer in layers]
-    assert places == sorted(places)
+    layers = [re.findall(r"\w+", layer) for layer in CONTRACTS[0]["layers"]]
+    drawing = re.search(r"^    asgi.*?\n\n", (ROOT / "docs/architecture.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert drawing
+    drawn = re.findall(r"\w+", drawing[0])
+    undrawn = [room for layer in layers for room in layer if room not in drawn]
+    assert not undrawn, f"draw them in docs/architecture.md: {undrawn}"
+    places = [min(map(drawn.index, layer)) for layer in layers]
+    assert places == sorted(places), "the drawing in docs/architecture.md has another order than pyproject.toml"
+
+
+@pytest.mark.parametrize(
+    ("contract", "key", "others"),
+    [
+        ("The embedded cluster talks to the rest only over HTTP", "forbidden_modules", {"sandbox", "database", "core"}),
+        ("Nothing but its command imports the embedded cluster", "source_modules", {"sandbox", "management"}),
+    ],
+)
+def test_contract_of_the_embedded_cluster_names_every_room(contract: str, key: str, others: set[str]) -> None:
+    (names,) = (each[key] for each in CONTRACTS if each["name"] == contract)
+    listed = {name.removeprefix("grid.") for name in names if name.startswith("grid.")}
+    rooms = {room for layer in CONTRACTS[0]["layers"] for room in re.findall(r"\w+", layer)}
+    assert rooms - others - listed == set(), f"name them in {key} of this contract in pyproject.toml"
+    assert not listed & others
 
 
 def _defined(module: Path) -> set[str]:

@@ -18,8 +18,8 @@ from dashboard.logs.viewmodels.log import LogQuery, LogView
 from dashboard.logs.viewmodels.log_lines import cursor_before, cursor_text, parse_cursor
 from dashboard.logs.views.logs import kept_lines, read_rows
 from dashboard.platformhealth.records import framework_lines_of
-from dashboard.secrets.views import add_problems
 from dashboard.shell.access import admin_required
+from dashboard.shell.forms.fields import add_problems
 from grid.audit import entries as audit
 from grid.core.errors import GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.core.translation import gettext as _
@@ -117,7 +117,7 @@ def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:
         try:
             made = _made(form, request, environment, is_built_here)
         except Rejected as refused:
-            add_problems(form, refused)
+            add_problems(form, refused.problems)
         else:
             _record(request, environment, before)
             sentence = _BEING_BUILT if form.is_built else _("Revision {number} of {environment} is the current one.")

@@ -17,6 +17,7 @@ from django import forms
 from django.conf import settings
 from django.db.models import QuerySet
 
+from dashboard.shell.forms.fields import add_problems
 from dashboard.shell.viewmodels.format import cores_words, memory_words
 from dashboard.usage.viewmodels.usage import price_words
 from grid.core.errors import Problem
@@ -120,12 +121,6 @@ _NOT_OFFERED = {
     "environment": _("The environment that was asked for is not available to you; choose another."),
     "tier": _("The hardware tier that was asked for is not available to you; choose another."),
 }
-
-
-def add_problems(form: forms.BaseForm, problems: Iterable[Problem]) -> None:
-    """Add each problem at its field, or to the whole form where it has no such field."""
-    for problem in problems:
-        form.add_error(problem.path if problem.path in form.fields else None, problem.message)
 
 
 def new_token() -> str:

@@ -41,7 +41,7 @@ from dashboard.shell.access import (
     may_see_execution,
     viewer_of,
 )
-from dashboard.shell.tags.frame import demonstrated
+from dashboard.shell.tags.frame import LINKS, demonstrated
 from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES
 from dashboard.shell.viewmodels.states import state_word
 from grid.configuration import REGISTRY
@@ -49,6 +49,7 @@ from grid.configuration.setting import Setting
 from grid.core.translation import gettext as _, ngettext
 from grid.kube.objects import Node
 from grid.models import Environment, Execution, HardwareTier, Job, Membership, Project, SavedView, State, Workspace
+from grid.models.environment import KIND_WORDS
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.executionrows import ExecutionRow
 
@@ -60,31 +61,10 @@ _OPEN, _LOG, _STOP = "open", "log", "stop"
 _VERBS = {_OPEN: _("Open {title}"), _LOG: _("Log of {title}"), _STOP: _("Stop {title}")}
 LENGTH = 100  # of a text
 _READ = 200  # rows of a table before they are ranked
-# Each page's URL name, title, other words for it, and required permission.
+# Each page's URL name, title, other words for it, and required permission: what the frame has a link to, and further pages.
 _PAGES = (
-    ("home", _("Home"), _("start"), None),
-    ("executions", _("Executions"), _("running jobs"), None),
-    ("queue", _("Queue"), _("waiting position slots"), None),
-    ("launch", _("Launch"), _("start new"), None),
-    ("workspaces", _("Workspaces"), _("notebooks resume"), None),
-    ("jobs", _("Jobs"), _("runs sweeps batch"), None),
-    ("overview", _("Overview"), _("health nodes"), Permission.OBSERVE),
-    ("infrastructure", _("Infrastructure"), _("nodes pods cluster"), Permission.OBSERVE),
-    ("alerts", _("Alerts"), _("firing alertmanager prometheus runbook"), Permission.OBSERVE),
-    ("platform-health", _("Platform health"), _("dns scheduler incidents versions outage"), Permission.OBSERVE),
+    *((name, title, words, permission) for name, (title, permission, words) in LINKS.items()),
     ("api-checks", _("API checks"), _("kubernetes contract upgrade conformance rights"), Permission.OBSERVE),
-    ("startup", _("Start-up times"), _("slow cold image pull p99"), Permission.OBSERVE),
-    ("service-levels", _("Service levels"), _("slo objective error budget burn rate"), Permission.OBSERVE),
-    ("rush", _("Rush planner"), _("warm places course prepull image schedule"), Permission.OPERATE),
-    ("announcements", _("Announcements"), _("banner maintenance message"), Permission.OPERATE),
-    ("tiers", _("Tiers"), _("hardware"), Permission.ADMINISTER),
-    ("environments", _("Environments"), _("images"), Permission.ADMINISTER),
-    ("projects", _("Projects"), _("members"), None),
-    ("people", _("People"), _("users invite roles"), Permission.ADMINISTER),
-    ("logins", _("Logins"), _("locked unlock"), Permission.ADMINISTER),
-    ("audit-log", _("Audit log"), _("who did what changes history"), Permission.READ_AUDIT),
-    ("knowledge", _("Knowledge base"), _("log lines findings errors"), Permission.OBSERVE),
-    ("configuration", _("Configuration"), _("settings"), Permission.ADMINISTER),
     ("usage", _("Your usage"), _("cost hours"), None),
     ("usage-of-everybody", _("Everybody’s usage"), _("cost gpu hours"), Permission.OBSERVE),
     ("help", _("Help"), _("glossary guides shortcuts"), None),
@@ -95,12 +75,6 @@ _PAGES = (
 )
 # Other words for the pages of the demonstration, which `frame.demonstrated` names.
 _DEMONSTRATION_WORDS = {"demonstration": _("simulated failures"), "components": _("design")}
-_LAUNCH = {
-    "workspace": _("Launch a workspace"),
-    "app": _("Launch an app"),
-    "job": _("Launch a job"),
-    "cluster": _("Launch a cluster"),
-}
 _THEMES = {
     "dark": _("Change the theme to dark"),
     "light": _("Change the theme to light"),
@@ -180,8 +154,8 @@ def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
 
 
 def _actions(viewer: Viewer) -> Iterator[PaletteItem]:
-    for kind, title in _LAUNCH.items():
-        yield PaletteItem(title, url=f"{reverse('launch')}?kind={kind}")
+    for kind, words in KIND_WORDS.items():
+        yield PaletteItem(words.launch, url=f"{reverse('launch')}?kind={kind}")
     if may_administer(viewer):
         for route, title in _ADDED.items():
             yield PaletteItem(title, url=reverse(route))

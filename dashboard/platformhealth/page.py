@@ -11,15 +11,15 @@ from dashboard.platformhealth.records import StoredHealth, database_problems, fr
 from dashboard.platformhealth.viewmodels.platform_health import (
     Health,
     HealthPart,
+    all_parts,
     caches_part,
     cluster_part,
     controller_part,
     database_part,
+    headline,
 )
 from dashboard.platformhealth.viewmodels.platform_page import (
     WorkloadsView,
-    all_parts,
-    headline,
     light_parts,
     platform_fragments,
     task_lines,

@@ -8,7 +8,8 @@ import msgspec
 from django.db import DatabaseError
 from django.db.models import Count, Max, Q, QuerySet, Sum
 
-from dashboard.platformhealth.viewmodels.platform_page import SHOWN_DAYS
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart
+from dashboard.platformhealth.viewmodels.platform_page import SHOWN_DAYS, light_parts
 from grid.clusters.frameworkversions import environment_lines
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -45,6 +46,17 @@ def read_health(data_plane: str, now: datetime) -> StoredHealth:
     incidents = sorted(recent.order_by("-at")[:_MOST], key=lambda incident: incident.ended_at is not None)
     stored = msgspec.convert(report, StoredHealth, from_attributes=True) if report is not None else StoredHealth()
     return msgspec.structs.replace(stored, incidents=incidents)
+
+
+def stored_parts(data_plane: str, now: datetime) -> tuple[tuple[str, ...], tuple[HealthPart, ...]]:
+    """Return what is wrong with the database, and the lights that the controller has stored; no lights when they cannot be read."""
+    problems = database_problems()
+    try:
+        report = PlatformReport.objects.only("lights", "checked_at").filter(pk=data_plane).first()
+    except DatabaseError:
+        return problems, ()
+    lights = msgspec.convert(report.lights if report is not None else (), tuple[Light, ...])
+    return problems, light_parts(lights, report.checked_at if report is not None else None, now)
 
 
 def database_problems() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Prefetch
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -24,7 +24,7 @@ from dashboard.shell.access import (
     may_contribute,
     may_manage_project,
     may_observe,
-    may_see_project,
+    seen_project,
     user_of,
 )
 from dashboard.shell.viewmodels.format import either
@@ -196,7 +196,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
                 messages.success(request, _("{project} is saved.", project=project))
                 return redirect("project", id)
         else:
-            project = _seen(request, id)
+            project, _of_people = seen_project(request, id)
     may_manage = may_manage_project(request.user, _roles(project))
     members = project.memberships.select_related("user").order_by("user__username")
     history = latest_changes(HISTORY_LABELS, object_type="project", object_id=id) if may_manage else []
@@ -257,19 +257,10 @@ def _said(user: User, before: Membership | None, role: str) -> str:
     return f"{change} {lost}"
 
 
-def _seen(request: HttpRequest, id: str, *, is_locked: bool = False) -> Project:
-    """Return the project. Raise Http404 for who may not know that it exists."""
-    rows = Project.objects.select_for_update(no_key=True) if is_locked else Project.objects.all()
-    project = rows.filter(pk=id).first()
-    if project is None or not may_see_project(request.user, _roles(project)):
-        raise Http404
-    return project
-
-
 def _managed(request: HttpRequest, id: str) -> Project:
     """Return the locked project of its owner or of an admin; members and observers are refused, strangers do not learn of it."""
-    project = _seen(request, id, is_locked=True)
-    if not may_manage_project(request.user, _roles(project)):
+    project, roles = seen_project(request, id, is_locked=True)
+    if not may_manage_project(request.user, roles):
         raise PermissionDenied(_("Only the owner of the project and admins change it."))
     return project
 

@@ -4,4 +4,4 @@ It owns the form that takes a value, typed or from a file, and says what uses a 
 as the form of a remote repository does.
 """
 
-PUBLIC = ("forms", "urls", "views")
+PUBLIC = ("forms", "urls")

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -18,7 +17,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from dashboard.secrets.forms import SecretForm
-from dashboard.shell.access import may_administer, may_contribute, may_see_project, user_of
+from dashboard.shell.access import may_administer, may_contribute, seen_project, user_of
+from dashboard.shell.forms.fields import add_problems
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _, ngettext
@@ -124,7 +124,7 @@ def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project:
     try:
         secret = storedsecrets.put(by=user_of(request), owner=owner, project=project, now=timezone.now(), **typed)
     except Rejected as refused:
-        add_problems(form, refused)
+        add_problems(form, refused.problems)
         return False
     messages.success(request, _("{name} is stored. New launches get it.", name=secret.name))
     return True
@@ -150,21 +150,6 @@ def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpRes
 def _page(request: HttpRequest, form: SecretForm, context: dict[str, Any]) -> HttpResponse:
     status = 422 if form.is_bound else 200
     return render(request, "secrets/secrets.html", {"form": form, **context}, status=status)
-
-
-def add_problems(form: forms.Form, refused: Rejected) -> None:
-    """Show each problem at its field, or above the form where it has none."""
-    for problem in refused.problems:
-        form.add_error(problem.path if problem.path in form.fields else None, problem.message)
-
-
-def seen_project(request: HttpRequest, id: str) -> tuple[Project, dict[int, str]]:
-    """Return the project and the roles in it by user id. Raise Http404 for who may not know that it exists."""
-    project = Project.objects.filter(pk=id).first()
-    roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
-    if project is None or not may_see_project(request.user, roles):
-        raise Http404
-    return project, roles
 
 
 def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:

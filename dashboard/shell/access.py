@@ -12,12 +12,12 @@ import msgspec
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 
 from grid.accounts.backend import OPERATORS
 from grid.accounts.sessions import SessionUser
 from grid.core.translation import gettext as _
-from grid.models import Membership, User
+from grid.models import Membership, Project, User
 
 _View = TypeVar("_View", bound=Callable[..., Any])
 
@@ -150,6 +150,16 @@ def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
     """Return whether the user may see the project, its people and its budget (`roles` by user id): its members and all observers."""
     viewer = viewer_of(user)
     return viewer is not None and (viewer.id in roles or may_observe(viewer))
+
+
+def seen_project(request: HttpRequest, id: str, *, is_locked: bool = False) -> tuple[Project, dict[int, str]]:
+    """Return the project and the roles in it by user id. Raise Http404 for who may not know that it exists."""
+    rows = Project.objects.select_for_update(no_key=True) if is_locked else Project.objects.all()
+    project = rows.filter(pk=id).first()
+    roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
+    if project is None or not may_see_project(request.user, roles):
+        raise Http404
+    return project, roles
 
 
 def may_see_usage(user: AnyUser, person_id: int) -> bool:

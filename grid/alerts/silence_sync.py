@@ -17,7 +17,7 @@ import msgspec
 from django.conf import settings
 from django.db.models import Q
 
-from grid.core.errors import GridError
+from grid.core.errors import GridError, why_unreached
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
 from grid.database.periodic import PeriodicTask
@@ -114,7 +114,7 @@ class Alertmanager:
             sentence = _("Alertmanager did not answer within {seconds:.0f} seconds.", seconds=self._seconds)
             raise AlertmanagerGone(sentence) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            sentence = _("Alertmanager cannot be reached ({error}).", error=type(error).__name__)
+            sentence = _("Alertmanager cannot be reached: {why}.", why=why_unreached(error))
             raise AlertmanagerGone(sentence) from error
         if status != 404 or not may_be_unknown:
             _check(status, answer)

@@ -1,4 +1,5 @@
-"""The one list of what the leader does again and again; each room declares its own tasks (`grid.database.periodic`).
+"""The list of what the leader does again and again; each room declares its own tasks (`grid.database.periodic`). The audit of pods and the
+metrics of runs, which look at what `Controller` holds itself, are added there.
 
 Not in it is what is no periodic work, and what `Controller.run` starts beside it: watches, the poll, which the change feed wakes, and what
 is woken by the poll or by a request (`RunMover`, `WaitReasonWriter`, `DryRuns`, `PolicyKeeper`, the workers of the queue).

@@ -4,8 +4,13 @@ Foreign exceptions are translated at the edge (`grid.kube.errors`) and chained a
 library is below.
 """
 
+import os
+import socket
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from grid.core.translation import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +70,24 @@ class Rejected(GridError):
     def sentences(self) -> str:
         """Return what is wrong as a reader is told."""
         return " ".join(problem.message for problem in self.problems)
+
+
+def why_unreached(error: BaseException) -> str:
+    """Return in words why a server could not be asked, by the first known error among the causes; never a text of the error, which may
+    hold an address with its password."""
+    each: BaseException | None = error
+    while each is not None:
+        match each:
+            case TimeoutError():
+                return _("no answer in time")
+            case ssl.SSLCertVerificationError():
+                return _("its certificate is not valid")
+            case ssl.SSLError():
+                return _("its TLS is not as expected")
+            case socket.gaierror():
+                return _("its name leads to no address")
+            case OSError(errno=int(number)) if number > 0:  # in lower case, to stand within a sentence
+                return os.strerror(number).lower()
+        each = each.__cause__ or each.__context__
+    is_odd = isinstance(error, ValueError | LookupError | TypeError | AttributeError)
+    return _("the answer is not understood") if is_odd else _("the connection broke")

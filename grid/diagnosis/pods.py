@@ -161,14 +161,21 @@ def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagn
     if overdue <= _STUCK:
         sentence = ngettext(
             "Ended; waiting for the finalizer {names} to be removed.",
-            "Ended; waiting for the finalizers {names} to be removed.", number, names=names)  # fmt: skip
+            "Ended; waiting for the finalizers {names} to be removed.",
+            number,
+            names=names,
+        )
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
     sentence = ngettext(
         "The finalizer {names} has kept this from being deleted for {overdue}.",
         "The finalizers {names} have kept this from being deleted for {overdue}.",
-        number, names=names, overdue=duration(overdue))  # fmt: skip
+        number,
+        names=names,
+        overdue=duration(overdue),
+    )
     step = ngettext(
-        "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number)  # fmt: skip
+        "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number
+    )
     return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
 
 

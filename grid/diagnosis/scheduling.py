@@ -174,10 +174,13 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     full = sum(count for reason, count in groups.items() if _is_full(reason))
     failed = sum(count for reason, count in groups.items() if _BACKOFF in reason)
     are_full = ngettext(
-        "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full)  # fmt: skip
+        "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full
+    )
     have_failed = ngettext(
         "the cloud could not deliver a node of {count:,} node group, and is asked again after a while",
-        "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while", failed)  # fmt: skip
+        "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while",
+        failed,
+    )
     parts = [words for number, words in ((full, are_full), (failed, have_failed)) if number]
     untried = len(parts)
     small, others = _resources_short(groups), []
@@ -185,8 +188,11 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
         others.append(_("be too small ({small})", small=listed(small)))
     if any(map(_is_mismatch, groups)):
         others.append(_("not match what this asks for"))
-    rest = [f"{count} {reason}" for reason, count in groups.items()
-            if not (_is_full(reason) or _BACKOFF in reason or _is_mismatch(reason) or _SHORT.match(reason))]  # fmt: skip
+    rest = [
+        f"{count} {reason}"
+        for reason, count in groups.items()
+        if not (_is_full(reason) or _BACKOFF in reason or _is_mismatch(reason) or _SHORT.match(reason))
+    ]
     parts += [*([_("a new node of another would {others}", others=_(" and ").join(others))] if others else []), *rest]
     sentence = _("The autoscaler starts no node for this: {parts}.", parts="; ".join(parts))
     if len(parts) == untried and failed:
@@ -230,7 +236,10 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
             "is cordoned, tainted or not ready, and {foreign:,} of other pools.",
             "No open node{of_pool}: of the whole cluster, {count:,} nodes "
             "are cordoned, tainted or not ready, and {foreign:,} of other pools.",
-            cordoned + tainted, of_pool=_of(pool), foreign=foreign)  # fmt: skip
+            cordoned + tainted,
+            of_pool=_of(pool),
+            foreign=foreign,
+        )
         step = _("Choose another tier, or ask an operator about the pool's nodes.")
         return Diagnosis("no_such_node", sentence, "problem", "operator", step, evidence)
     if cordoned:
@@ -290,7 +299,10 @@ def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, eviden
             "Of the whole cluster, {count:,} node is cordoned, tainted or not ready.",
             "No node{of_pool} that is open to this is large enough: {short}. "
             "Of the whole cluster, {count:,} nodes are cordoned, tainted or not ready.",
-            closed, of_pool=_of(pool), short=listed(short))  # fmt: skip
+            closed,
+            of_pool=_of(pool),
+            short=listed(short),
+        )
         step = _("Choose a smaller tier, or ask an operator about the nodes that are closed.")
         return Diagnosis("small_nodes", sentence, "problem", "operator", step, evidence)
     sentence = _("No node{of_pool} is large enough for this tier, not even an empty one: {short}.")

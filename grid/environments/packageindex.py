@@ -20,6 +20,7 @@ from packaging.version import Version
 from yarl import URL
 
 from grid.clusters.frameworks.base import UNREADABLE
+from grid.core.errors import why_unreached
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 
@@ -231,7 +232,7 @@ class PackageIndex:
             sentence = _("{host} did not answer within {seconds:.0f} seconds.")
             raise NotChecked(sentence.format(host=self.host, seconds=self._seconds)) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            sentence = _("{host} cannot be reached ({error}).", host=self.host, error=type(error).__name__)
+            sentence = _("{host} cannot be reached: {why}.", host=self.host, why=why_unreached(error))
             raise NotChecked(sentence) from error
 
 

@@ -76,6 +76,16 @@ _NAMED_WHOLLY = (
 # GKE writes the cluster's name before the pool's, and nobody knows where one ends.
 _NAMED_LAST = Expression(rf"^(gke-.+)-{_HEX}{{8}}-grp$")
 
+# A zone behind the name of a group: "1a", "az1", "zone-2", "us-east-1a", "europe-west1-b"; a letter alone may be anything.
+_DIRECTION = "(?:north|south|east|west|central){1,2}"
+_ZONES = (
+    rf"[a-z]{{2}}-(?:gov-)?{_DIRECTION}-[0-9][a-f]",
+    rf"[a-z]+-{_DIRECTION}[0-9]-[a-f]",
+    "[0-9][a-f]",
+    "(?:az|zone)-?[0-9]",
+)
+_OF_ZONE = Expression(rf"^(.+?)-(?:{'|'.join(_ZONES)})$")
+
 
 class PoolName(NamedTuple):
     """A pool, and what the cloud calls its nodes; "" when no node has told that. A pool `has_nodes` unless it is only remembered or waited
@@ -166,17 +176,31 @@ def _pool_of(group: str, pools: set[str], pools_of: Mapping[str, set[str]], unto
     if (cloud := _within(group, pools_of)) is not None:
         (pool, *others) = pools_of[cloud]
         return group if others else pool
-    return _within(group, untold, is_exact=False) or group
+    return _within(group, untold, is_exact=False) or _zonal(group, pools_of) or group
+
+
+def _zonal(group: str, pools_of: Mapping[str, set[str]]) -> str | None:
+    """Return the pool of which other zones' groups have nodes, such as `workers-1a` beside `workers-1b`; None when that is not certain."""
+    of_zone = _OF_ZONE.match(_whole(group) or group.rsplit("/", 1)[-1])
+    if of_zone is None:
+        return None
+    matches = ((_OF_ZONE.match(cloud), pools) for cloud, pools in pools_of.items())
+    siblings = set().union(*(pools for match, pools in matches if match is not None and match[1] == of_zone[1]))
+    return siblings.pop() if len(siblings) == 1 and all(_is_part(pool, of_zone[1]) for pool in siblings) else None
+
+
+def _whole(group: str) -> str | None:
+    """Return what the cloud was asked to call the group; None when its name has no known form."""
+    short = group.rsplit("/", 1)[-1]
+    return next((match[1] for match in (form.match(short) for form in _NAMED_WHOLLY) if match), None)
 
 
 def _within(group: str, names: Iterable[str], *, is_exact: bool = True) -> str | None:
     """Return the only name that the group's has as a part, or the longest, which has all others in it; None when there is none. With
     `is_exact`, a group whose name is of a known form has only the whole of what the cloud wrote there."""
-    short = group.rsplit("/", 1)[-1]
-    whole = next((match[1] for match in (form.match(short) for form in _NAMED_WHOLLY) if match), None)
-    if whole is not None:
+    if (whole := _whole(group)) is not None:
         fitting = [name for name in names if (name == whole if is_exact else _is_part(name, whole))]
-    elif last := _NAMED_LAST.match(short):
+    elif last := _NAMED_LAST.match(group.rsplit("/", 1)[-1]):
         fitting = [name for name in names if last[1].endswith(f"-{name}")]
     else:
         fitting = [name for name in names if _is_part(name, group)]

@@ -19,7 +19,7 @@ import msgspec
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
-from grid.core.errors import ClusterUnavailable, GridError, NotFound
+from grid.core.errors import ClusterUnavailable, GridError, NotFound, why_unreached
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
 from grid.kube.api import KubeApi
@@ -136,9 +136,10 @@ def answers_expected() -> Iterator[None]:
     """Raise ClusterUnavailable for whatever is raised, without its text, which may hold the URL with its password."""
     try:
         yield
-    except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
-        sentence = _("Prometheus does not answer as it should ({name}).", name=type(error).__name__)
-        raise ClusterUnavailable(sentence) from error
+    except PrometheusApiClientException as error:
+        raise ClusterUnavailable(_("Prometheus answers with an error; its log says more.")) from error
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ClusterUnavailable(_("Prometheus cannot be asked: {why}.", why=why_unreached(error))) from error
 
 
 class Prometheus:

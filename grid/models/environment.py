@@ -1,6 +1,7 @@
 """Environments: the image, command and port that an execution runs."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -20,6 +21,28 @@ class Kind(models.TextChoices):
     JOB = "job", _("Job")
     APP = "app", _("App")
     CLUSTER = "cluster", _("Cluster")
+
+
+class KindWords(NamedTuple):
+    """A kind within a sentence: any execution of it, the one that is meant, and all of them; and launching it, as the palette says."""
+
+    indefinite: str
+    definite: str
+    plural: str
+    launch: str
+
+
+KIND_WORDS: Mapping[str, KindWords] = {
+    Kind.WORKSPACE: KindWords(_("a workspace"), _("the workspace"), _("workspaces"), _("Launch a workspace")),
+    Kind.JOB: KindWords(_("a job"), _("the job"), _("jobs"), _("Launch a job")),
+    Kind.APP: KindWords(_("an app"), _("the app"), _("apps"), _("Launch an app")),
+    Kind.CLUSTER: KindWords(_("a cluster"), _("the cluster"), _("clusters"), _("Launch a cluster")),
+}
+
+
+def kind_words(kind: str) -> KindWords:
+    """Return the words of a kind; its name in place of each when it has none."""
+    return KIND_WORDS.get(kind, KindWords(kind, kind, kind, kind))
 
 
 class Framework(models.TextChoices):

@@ -10,7 +10,7 @@ from grid.core.translation import gettext as _
 
 
 class PlatformReport(models.Model):
-    """The last look at a data plane: lights, workloads and versions in the form of `grid.diagnosis.platform`."""
+    """The last look at a data plane: lights, workloads and versions in the form of `grid.platformhealth.facts`."""
 
     data_plane = models.CharField(primary_key=True, max_length=40)
     checked_at = models.DateTimeField()

@@ -26,6 +26,7 @@ from yarl import URL
 
 from grid.core.backoff import Backoff
 from grid.core.egress import Block
+from grid.core.errors import why_unreached
 from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
@@ -98,13 +99,12 @@ def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult
         return SendResult(_("The mail server refused it ({code}). Tell an admin.", code=error.smtp_code))
     except smtplib.SMTPNotSupportedError:
         return SendResult(_NO_TLS)
-    except ssl.SSLCertVerificationError:
-        return SendResult(_("The certificate of the mail server is not valid. Tell an admin."))
-    except (smtplib.SMTPException, OSError) as error:
-        return SendResult(_("The mail server cannot be reached ({error}). Tell an admin.", error=type(error).__name__))
-    except ValueError as error:  # of a sender that is no address, or a password that SMTP cannot carry
-        unusable = _("This installation's settings for e-mail cannot be used ({error}). Tell an admin.")
-        return SendResult(unusable.format(error=type(error).__name__))
+    except OSError as error:  # SMTPException is one
+        return SendResult(_("The mail server cannot be reached: {why}. Tell an admin.", why=why_unreached(error)))
+    except ValueError:  # of a sender that is no address, or a password that SMTP cannot carry
+        return SendResult(
+            _("This installation’s settings for e-mail cannot be used: see its sender and password. Tell an admin.")
+        )
     finally:
         connection.close()
     return SENT
@@ -148,15 +148,11 @@ class Poster:
         except TimeoutError:
             late = _("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=self._seconds)
             return SendResult(late)
-        except aiohttp.ClientConnectorCertificateError:
-            return SendResult(_("The certificate of {host} is not valid.", host=host))
-        except aiohttp.ClientConnectorDNSError:
-            return SendResult(_("The name {host} leads to no address.", host=host))
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if permitted and not any(permitted):
                 private = _("{host} leads to a private or excepted address: ask an admin to allow it.", host=host)
                 return SendResult(private, True)
-            return SendResult(_("{host} cannot be reached ({error}).", host=host, error=type(error).__name__))
+            return SendResult(_("{host} cannot be reached: {why}.", host=host, why=why_unreached(error)))
         return _result(host, status)
 
 
@@ -243,9 +239,9 @@ class Sender:
             body = webhook_body(payload, parcel.message, settings.DASHBOARD_ORIGIN)
             about = {"event": str(payload["event"]), "message": str(parcel.message)}
             return await self._poster.post(parcel.address, parcel.secret, body, **about)
-        except Exception as error:
+        except Exception:
             logger.exception("notification not sent channel=%s user=%s", parcel.channel, parcel.user_id)
-            return SendResult(_("It could not be sent ({error}).", error=type(error).__name__))
+            return SendResult(_("It could not be sent; the controller’s log says why. Tell an admin."))
 
     async def _record(self, parcel: Parcel, result: SendResult) -> None:
         """Record the result; what was sent is recorded however long the database is away, or it would be sent again."""

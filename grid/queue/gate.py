@@ -23,6 +23,7 @@ from grid.core.errors import Problem
 from grid.core.reasons import Reader, Reason, Sentence, Values, sentence_of, words_of as words_of_cause
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import as_sentence, duration, moment_words
+from grid.models.environment import kind_words
 from grid.usage.budgets import rules as budget
 from grid.usage.budgets.rules import CLOSED
 
@@ -41,7 +42,6 @@ _FULL_SHARES = {
 }
 # Of what refuses a launch in other words than those that it keeps something waiting in.
 _REFUSED = {MAINTENANCE: maintenance.refused_sentence, CLOSED: budget.refused_sentence}
-_PARTS = {"workspace": _("the workspace"), "job": _("the job"), "app": _("the app"), "cluster": _("the cluster")}
 # For the owner, who may not know the other executions.
 _MOVED = {
     "front": _("{by} moved it to the front of the queue."),
@@ -165,7 +165,7 @@ def _over_tier_maximum(values: Values, reader: Reader) -> str:
             "The tier {name} runs {held} of at most {maximum} executions at once, and this takes {wanted} places"
             "{parts}; it starts by itself when enough of them end."
         )
-    each = _(" and ").join(_("one for {part}", part=_PARTS.get(kind, kind)) for kind in values["parts"])
+    each = _(" and ").join(_("one for {part}", part=kind_words(kind).definite) for kind in values["parts"])
     sentence = sentence.format_map({**values, "name": values["tier"], "wanted": wanted, "parts": f" ({each})"})
     if wanted > values["maximum"]:
         return sentence
@@ -190,7 +190,7 @@ def _released(values: Values, reader: Reader) -> str:
 def _slots_of(parts: Sequence[tuple[str, int]]) -> str:
     if len(parts) == 1:
         return ""
-    each = (_("{slots} for {part}", slots=slots, part=_PARTS.get(kind, kind)) for kind, slots in parts)
+    each = (_("{slots} for {part}", slots=slots, part=kind_words(kind).definite) for kind, slots in parts)
     return f" ({_(' and ').join(each)})"
 
 

@@ -98,7 +98,6 @@ class Runtime:
     templates = _Local(lambda caches: caches.templates)
     # To be called and awaited: the quotas and limit ranges of the executions' namespace; None when they cannot be read.
     limits = _Local(lambda caches: caches.limits.get)
-    knows_controller = _Local(lambda caches: caches.controller.is_known)  # whether `controller_away` can tell
 
     def caches(self) -> dict[str, Freshness]:
         return self._local.freshness(self.monotonic())

@@ -23,6 +23,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod
+from grid.models.environment import kind_words
 from grid.runtime.caches import TEMPLATES_TOPIC as TEMPLATES, DataPlaneCaches, asked_pool, id_of
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.roomchanges import room_topic
@@ -32,14 +33,7 @@ GOOD_FOR = timedelta(seconds=5)  # for answers that say how long something has t
 MOST_KEPT = 2_000
 _NODE_IS_LISTED = timedelta(seconds=10)  # after the start of a pod on it
 
-_KINDS = {
-    "workspace": _("a workspace"),
-    "job": _("a job"),
-    "app": _("an app"),
-    "cluster": _("a cluster"),
-    HEAD: _("a cluster's head"),
-    WORKER: _("a cluster's worker"),
-}
+_PARTS = {HEAD: _("a cluster's head"), WORKER: _("a cluster's worker")}
 _encoded = msgspec.json.Encoder().encode
 T = TypeVar("T")
 # By the pod's shape: on what the answer is based, and since when it is known.
@@ -195,7 +189,7 @@ class PodExplainer:
         if (row := self._executions.get(id_of(pod))) is None:
             return ""
         part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
-        return _KINDS.get(part) or _KINDS.get(row.kind, row.kind)
+        return _PARTS.get(part) or kind_words(row.kind).indefinite
 
 
 def _round(event: Event) -> int:

@@ -77,7 +77,7 @@ LEVELS: tuple[ServiceLevel, ...] = (
         explained=_(
             "From the launch until the execution runs, its wait in the queue included. One that ended before it ran is not counted."
         ),
-        counted=_("starts"),
+        counted=_("starts that ran"),
         bad=_slower(_STARTS, 'ran="true"'),
         total=_increase(f"{_STARTS}_count", 'ran="true"'),
         objective=9_500,
@@ -119,7 +119,7 @@ LEVELS: tuple[ServiceLevel, ...] = (
         explained=_(
             "A program that fails by itself is not counted as bad, nor is a full quota, or a secret or files that are gone."
         ),
-        counted=_("executions"),
+        counted=_("executions that ended"),
         bad=_increase("compute_grid_execution_failures_total", 'state="error"', f'reason!~"{_REASONS}"')
         + " or vector(0)",
         total=_increase("compute_grid_execution_states_entered_total", f'state=~"{"|".join(ENDED)}"'),

@@ -50,7 +50,12 @@ def short_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_address_has_a_row_and_vice_versa() -> None:
-    assert set(routes()) - DJANGOS - REPLACED == set(METHODS)
+    addresses = set(routes()) - DJANGOS - REPLACED
+    unanswered, gone = sorted(addresses - set(METHODS)), sorted(set(METHODS) - addresses)
+    assert not unanswered, (
+        f"say in tests/access/answers.txt, for each of their methods, which role gets what: {unanswered}"
+    )
+    assert not gone, f"tests/access/answers.txt has rows of what is no address: {gone}"
 
 
 # What no row shows to be had: by method and address, why nobody gets it.

@@ -69,5 +69,5 @@ def test_service_levels_show_budget_of_a_month_of_starts(visit: Visit, started: 
     page = visit("olga-operator", "/service-levels/")
     level = page.get_by_role("region", name="Start-up time")
     expect(level.get_by_role("img")).to_have_count(2)
-    expect(level).to_contain_text("starts broke the promise")
+    expect(level).to_contain_text("starts that ran broke the promise")
     look_on_screens(page, "service-levels")

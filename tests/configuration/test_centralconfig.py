@@ -282,6 +282,8 @@ def effect(db: None) -> Effect:
 
 @pytest.mark.parametrize("setting", REGISTRY.values(), ids=lambda setting: setting.key)
 def test_setting_effects_have_a_sentence_without_history_scan(effect: Effect, setting: Setting) -> None:
+    is_counted = (REGISTRY[setting.general] if setting.general else setting) in setting_effects._COUNTED
+    assert setting.effect is not None or is_counted, "give it an `effect`, or count it in setting_effects._COUNTED"
     other = setting.default - 1 if setting.default > setting.range.minimum else setting.default + 1
     with CaptureQueriesContext(connection) as queries:
         assert effect(setting, setting.written(other)).endswith(".")

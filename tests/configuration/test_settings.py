@@ -28,6 +28,7 @@ from grid.configuration import (
     Setting,
     SettingTopic,
     general,
+    lifetimes,
     plan,
     store,
     value_of,
@@ -44,7 +45,8 @@ RAY_SWITCH, DASK_SWITCH = (FRAMEWORK_SETTINGS[name]["autoscaling"] for name in (
 SHOWN = {
     setting.key for setting in (DRAIN, DASK_DRAIN, SWITCH, DASK_SWITCH, MAXIMUM_EXECUTIONS_PER_USER, GLOBAL_QUEUE_LIMIT)
 }
-DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "configuration.md"
 TABLE = re.compile(r"(<!-- settings: (.+) -->\n)(?:\|.*\n)*")
 BREAK = Setting(
     topic=SettingTopic("com.cerebro.computegrid.breaks", "Breaks"),
@@ -195,3 +197,14 @@ def test_declared_setting_is_shown_reviewed_saved_and_in_force(admin: Any, decla
     admin.post("/configuration/", {**form, "do": "save"})
     assert value_of(declared) == 20
     assert AuditEntry.objects.get(object_id=declared.key).object_name == "Coffee break"
+
+
+def test_each_setting_is_read_somewhere() -> None:
+    product = [path for tree in ("grid", "dashboard") for path in (ROOT / tree).rglob("*.py")]
+    readers = [path for path in product if "configuration" not in path.relative_to(ROOT).parts]
+    words = {word for path in readers for word in re.findall(r"\b[A-Z][A-Z_]+\b", path.read_text())}
+    named = {
+        name for module in (general, lifetimes) for name, value in vars(module).items() if isinstance(value, Setting)
+    }
+    assert len(named) > 30
+    assert named - words == set(), "nothing outside of the rooms `configuration` reads these settings"

@@ -74,7 +74,11 @@ RULES = [(table, key) for table, (keys, _) in TABLES.items() for key in keys]
 
 @pytest.mark.parametrize(("table", "key"), RULES)
 def test_rule_applies_to_its_example_but_not_its_lookalike(table: str, key: str) -> None:
-    applies, is_like = EXAMPLES[table][key]
+    pair = EXAMPLES.get(table, {}).get(key)
+    assert pair, (
+        "give it two messages in tests/diagnosis/rule_examples.py: one to which it applies, one that is like it"
+    )
+    applies, is_like = pair
     applying = TABLES[table][1]
     assert applying(applies) == key
     assert applying(is_like) != key
@@ -82,4 +86,5 @@ def test_rule_applies_to_its_example_but_not_its_lookalike(table: str, key: str)
 
 def test_rule_keys_are_unique_and_no_example_is_unused() -> None:
     assert len(set(RULES)) == len(RULES)
-    assert {(table, key) for table, examples in EXAMPLES.items() for key in examples} == set(RULES)
+    unused = {(table, key) for table, examples in EXAMPLES.items() for key in examples} - set(RULES)
+    assert not unused, f"tests/diagnosis/rule_examples.py has examples of what is no rule: {sorted(unused)}"

@@ -1,5 +1,5 @@
 """Pages agree: while every failure of the demonstration happens, each second the list, the page, home, the queue and the overview are
-read, and what they say of the same execution is compared.
+read, and what they say of the same execution is compared; and in the end the chart of what waited, minute by minute.
 
 GRID_AGREEMENT_SECONDS=600 has it watch for ten minutes; in CI it is the time that each failure needs to be seen.
 """
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -32,6 +33,8 @@ PROGRAMS = {
 JOB = {"kind": "job", "project": "churn", "tier": "least"}
 AT_ONCE = 5  # of which the last wait for a slot
 SLOTS = 3
+FEWEST_COUNTS = 10  # of a minute, to say what may be shown of it
+SAMPLED_WITHIN = timedelta(seconds=10)
 COUNTED = ("Queued", "Deploying", "Preparing")
 ENDED = ("Succeeded", "Stopped", "Failed", "Error")
 _ROW = re.compile(r'<tr id="row-[^"]*" class="row-.*?</tr>', re.DOTALL)
@@ -43,6 +46,7 @@ _CARD_NOTE = re.compile(r'<span class="status-note break">(.*?)<span class="advi
 _HEAD_NOTE = re.compile(r'</strong>.*?</p>\s*<p class="break">(.*?)</p>', re.DOTALL)
 _COUNT = re.compile(r"<dt>([^<]+)</dt>\s*<dd>\s*<a[^>]*>\s*([\d,]+)")
 _NOW = re.compile(r"^# Now: (\w+)[:.]?", re.MULTILINE)
+_CHARTED = re.compile(r'<time datetime="([^"]+)">.*?(?:<td.*?){5}<td class="num">(\d+)</td>', re.DOTALL)
 _LINE = re.compile(rf"^\S+Z +\w+ +({'|'.join(ENDED)}): ", re.MULTILINE)
 _PASSING = re.compile(r"\d+ ?(?:milliseconds|seconds?|minutes?|min|ms|s|%)\b(?: \d+ ?(?:seconds?|s)\b)?")
 
@@ -68,6 +72,7 @@ class Watch:
     doubts: set[str] = field(default_factory=set)
     seen: dict[str, str] = field(default_factory=dict)  # the last word of each execution's page
     caused: list[str] = field(default_factory=list)
+    waiting: list[tuple[datetime, int]] = field(default_factory=list)  # how many the list had, and when
 
     def compare(self, ids: list[str]) -> None:
         """Read everything about these executions once, and compare."""
@@ -80,6 +85,7 @@ class Watch:
         rows = {word: self._filtered(word) for word in COUNTED}
         same = overview(self.operator.get("/overview/"))
         after = listed(self.owner.get("/executions/"))
+        self.waiting.append((datetime.now(UTC), sum(row.word in COUNTED for row in after.values())))
         differences = set(self._between(ids, before, after, pages, saved, home, queued))
         for word in COUNTED:
             self.compared["overview"] += 1
@@ -87,6 +93,16 @@ class Watch:
                 differences.add(f"the overview counts {counts.get(word)} as {word}, the list has {rows[word]}")
         self.disagreements += sorted(differences & self.doubts)
         self.doubts, self.rounds = differences, self.rounds + 1
+
+    def compare_chart(self) -> None:
+        """Compare each minute of the chart of waiting executions with what the list had within that minute."""
+        for minute, shown in charted(self.operator.get("/infrastructure/history/?range=1h&part=rows")):
+            until = minute + timedelta(minutes=1) + SAMPLED_WITHIN
+            counts = [count for at, count in self.waiting if minute - SAMPLED_WITHIN <= at <= until]
+            if len(counts) >= FEWEST_COUNTS:
+                self.compared["chart"] += 1
+                if not min(counts) <= shown <= max(counts):
+                    self.disagreements.append(f"the chart has {shown} waiting at {minute}, the list had {counts}")
 
     def _filtered(self, word: str) -> int:
         return len(_ROW.findall(self.operator.get(f"/executions/?status={word.lower()}")))
@@ -142,6 +158,11 @@ def of_download(text: str) -> Statement:
     return Statement(word[0])
 
 
+def charted(rows: str) -> list[tuple[datetime, int]]:
+    """Return the minutes of the chart's table and how many executions waited then."""
+    return [(datetime.fromisoformat(at), int(count)) for at, count in _CHARTED.findall(rows)]
+
+
 def overview(page: str) -> dict[str, int]:
     return {word: int(count.replace(",", "")) for word, count in _COUNT.findall(page)}
 
@@ -173,10 +194,12 @@ def test_pages_agree_on_executions_while_everything_fails(grid: Grid) -> None:
             ids.append(owner.launch({**JOB, "title": f"{program}-{len(ids)}", "environment": program}))
         watch.compare([*active, *ids[-1:], *[id for id in ids if id not in active][-2:]])
         time.sleep(max(0.0, due - time.monotonic()))
+    watch.compare_chart()
     logging.info("rounds=%s executions=%s compared=%s", watch.rounds, len(ids), dict(watch.compared))
     assert watch.disagreements == []
     assert set(watch.seen.values()) >= {"Succeeded", "Failed", "Queued"}, watch.seen
     assert len(watch.caused) >= len(FAILURES)
+    assert watch.compared["chart"], watch.waiting
 
 
 def failures(admin: Session) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A kind of executions is one class and one line of registration; hooks that rooms register on the changes of an execution's state."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +20,13 @@ from grid.executions.spec import parse_spec
 from grid.executions.storage import Storage
 from grid.files.filesaving import FileSaving
 from grid.models import Environment, Execution, LifecycleEntry, State
+from grid.models.environment import KIND_WORDS, Kind
 from grid.queue.launches import why_not_launch
 from tests.controller.world import World, in_world, states_of
 from tests.support.shop import NOW, Shop
 
 CHANGE = Transition(State.RUNNING, "running", "Running.")
+ICONS = Path(__file__).parents[2] / "static" / "icons.svg"
 
 
 class ModelKind(PodKind):
@@ -108,6 +111,13 @@ def test_new_kind_is_named_where_it_waits() -> None:
     values = {"tier": "Small", "held": 1, "maximum": 1, "parts": ["model", "cluster"], "position": 1}
     sentence = words_of("over_tier_maximum", values, "", ANYBODY)
     assert "(one for model and one for the cluster)" in sentence
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_is_registered_with_its_words_and_icon(kind: Kind) -> None:
+    assert kind in kinds._KINDS, "register it in `compose` of grid/composition.py"
+    assert kind in KIND_WORDS, "say its words in KIND_WORDS of grid/models/environment.py"
+    assert f'<symbol id="{kind}"' in ICONS.read_text(), "draw it as <symbol id=...> in static/icons.svg"
 
 
 @pytest.fixture

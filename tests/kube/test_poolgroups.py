@@ -66,6 +66,21 @@ def test_group_without_nodes_is_known_by_pool_name(names: list[PoolName], pool: 
     assert groups_by_pool({GROUP: NodeGroup(GROUP, 0, 5, 1)}, names).keys() == {pool}
 
 
+@pytest.mark.parametrize(
+    ("group", "pool", "cloud", "is_joined"),
+    [
+        (f"eks-gpu-1b-{UUID}", "gpu", "gpu-1a", True),
+        ("lab-gpu-us-east-1b", "gpu", "lab-gpu-us-east-1a", True),
+        (f"{MIG}/lab-gpu-europe-west1-c", "gpu", "lab-gpu-europe-west1-b", True),
+        ("lab-gpu-az2", "gpu", "lab-gpu-az1", True),
+        ("gpu-large-1b", "gpu", "gpu-1a", False),
+        ("team-1b", "team-1a", "team-1a", False),  # each zone is a pool
+    ],
+)
+def test_group_without_nodes_joins_its_pool_in_other_zones(group: str, pool: str, cloud: str, is_joined: bool) -> None:
+    assert pool_of(group, (pool, cloud)) == (pool if is_joined else group)
+
+
 def test_pool_with_a_group_of_its_name_takes_no_other() -> None:
     groups = {name: NodeGroup(name, 0, 5, 1) for name in ("default", "default-gpu")}
     assert groups_by_pool(groups, [PoolName("default", has_nodes=False)]) == groups

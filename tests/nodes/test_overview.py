@@ -14,7 +14,7 @@ from dashboard.shell.pages.periodic import PeriodicRead
 from grid.audit import entries as audit
 from grid.database import write_probe as writing
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
-from grid.models import AuditEntry, State, User
+from grid.models import AuditEntry, PlatformReport, State, User
 from grid.models.dataplane import LOCAL
 from grid.nodes.scaledown import ScaleDownRules
 from grid.runtime import Runtime, new_runtime, using_runtime
@@ -72,8 +72,16 @@ def test_unreadable_database_is_told(people: People, scene: FakeCluster, monkeyp
 
     monkeypatch.setattr(writing, "problems", refuse)
     text = page_of(people.operator)
-    assert "Trouble with the database" in text
+    assert "Trouble with: Database" in text
     assert "The database does not answer as it should; the log says more." in text
+
+
+def test_overview_and_platform_health_have_one_headline(people: People, scene: FakeCluster) -> None:
+    dns = {"key": "dns", "name": "DNS", "severity": "problem", "sentence": "No pod of coredns is ready."}
+    PlatformReport.objects.create(pk=LOCAL, checked_at=timezone.now(), lights=[dns])
+    for text in (page_of(people.operator), page_at(people.operator, "/platform-health/")):
+        assert "Trouble with: DNS<" in text
+        assert "No pod of coredns is ready." in text
 
 
 # --- Waiting and failing work

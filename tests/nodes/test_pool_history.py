@@ -235,7 +235,7 @@ def test_prometheus_is_asked_at_the_moments_of_the_samples(day: None, runtime: R
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("known", [{}, ClusterUnavailable("Prometheus does not answer as it should (Timeout).")])
+@pytest.mark.parametrize("known", [{}, ClusterUnavailable("Prometheus cannot be asked: no answer in time.")])
 def test_without_an_answer_of_prometheus_the_samples_are_shown(
     day: None, runtime: Runtime, known: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

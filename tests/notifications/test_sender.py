@@ -110,7 +110,7 @@ async def test_unforeseen_error_is_an_ordinary_failure(ada: User) -> None:
     outside.answers["https://example.com/hook"] = ZeroDivisionError()
     waiting(ada)
     await sent_once(sender(outside))
-    assert Delivery.objects.get().error == "It could not be sent (ZeroDivisionError)."
+    assert Delivery.objects.get().error == "It could not be sent; the controller’s log says why. Tell an admin."
 
 
 @in_world

@@ -132,7 +132,7 @@ async def test_untrusted_certificate_gets_no_post(poster: Callable[..., Poster],
     async with serving(answering(200), tls=tls.server) as server:
         result = await post(poster(trusts=None), server.url)
         assert not server.seen
-    assert result.error == "The certificate of 127.0.0.1 is not valid."
+    assert result.error == "127.0.0.1 cannot be reached: its certificate is not valid."
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
@@ -166,8 +166,10 @@ async def test_name_is_checked_at_the_address_actually_called(
 
 
 async def test_missing_address_and_closed_port_are_distinguished(poster: Callable[..., Poster]) -> None:
-    assert (await post(poster(), "https://no-such.invalid/")).error == "The name no-such.invalid leads to no address."
-    assert "cannot be reached" in (await post(poster(), "https://127.0.0.1:9/")).error
+    assert (
+        await post(poster(), "https://no-such.invalid/")
+    ).error == "no-such.invalid cannot be reached: its name leads to no address."
+    assert (await post(poster(), "https://127.0.0.1:9/")).error == "127.0.0.1 cannot be reached: connection refused."
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_mail_server_with_temporary_refusal_is_retried(inbox: Inbox, settings: S
         "The mail server refused it (452). Tell an admin."
     )
     settings.EMAIL_PORT = free_ports()
-    assert "cannot be reached" in send("ada@example.com", [payload()], MESSAGE).error
+    assert "cannot be reached: connection refused" in send("ada@example.com", [payload()], MESSAGE).error
 
 
 def test_mail_server_without_required_tls_gets_nothing(inbox: Inbox, settings: Settings) -> None:
@@ -290,7 +292,7 @@ def test_untrusted_certificate_is_no_fault_of_the_address(inbox: Inbox, settings
     settings.EMAIL_PORT, settings.EMAIL_USE_SSL = server.port, True
     result = send("ada@example.com", [payload()], MESSAGE)
     server.stop()
-    assert result == SendResult("The certificate of the mail server is not valid. Tell an admin.")
+    assert result == SendResult("The mail server cannot be reached: its certificate is not valid. Tell an admin.")
     assert not inbox.mails
 
 

@@ -11,8 +11,8 @@ from django.test import Client
 from dashboard.platformhealth.page import PlatformHealthPage
 from dashboard.platformhealth.records import framework_lines
 from dashboard.platformhealth.viewmodels.api_checks import api_check_page
-from dashboard.platformhealth.viewmodels.platform_health import HealthPart
-from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts, task_lines
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart, all_parts, headline
+from dashboard.platformhealth.viewmodels.platform_page import light_parts, task_lines
 from grid.database.periodic import TaskRecord
 from grid.kube.trouble import ClusterTrouble
 from grid.models import ApiCheckRun, AuditEntry, Environment

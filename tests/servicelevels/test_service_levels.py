@@ -15,6 +15,8 @@ from dashboard.servicelevels import views as pages
 from dashboard.servicelevels.viewmodel import level_card
 from dashboard.servicelevels.views import ReadLevels, ServiceLevels, read_level_days
 from dashboard.shell.pages import periodic
+from dashboard.starts.startup_records import read_start_times
+from dashboard.starts.viewmodels.start_times import StartTimesView
 from grid.core.errors import ClusterUnavailable
 from grid.metrics.history import LevelDays, PrometheusLevels, burn_query, days_query
 from grid.models import StartUp, State
@@ -125,6 +127,8 @@ def test_starts_of_the_window_are_good_within_the_threshold(start: Any) -> None:
     assert levels["start-time"] == LevelDays((LevelDay(TODAY - timedelta(days=1), 1, 1), LevelDay(TODAY, 1, 2)), 0.5)
     assert [day.bad for day in levels["queue-time"].days] == [0, 1]
     assert set(levels) == {"start-time", "queue-time", "failure-rate"}
+    shown = read_start_times(StartTimesView(range="30"), MOMENT).shown.whole.starts
+    assert shown == sum(day.total for day in levels["start-time"].days), "the page of start-up times counts the same"
 
 
 def test_program_failures_and_full_quotas_are_not_counted(people: People) -> None:
@@ -149,8 +153,8 @@ def test_without_prometheus_page_shows_what_database_knows(people: People, runti
     start(10)
     page = client_of(people.operator).get(PATH).content.decode()
     assert page.count("Needs Prometheus, which is not connected: set GRID_PROMETHEUS_URL.") == 4
-    assert "0 of 1 starts broke the promise" in page
-    assert "No executions in the last 30 days." in page
+    assert "0 of 1 starts that ran broke the promise" in page and "0 of 1 starts broke the promise" in page
+    assert "No executions that ended in the last 30 days." in page
     assert "Edit objectives" not in page
 
 
@@ -172,7 +176,7 @@ def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start
 
 @pytest.mark.django_db(transaction=True)
 def test_silent_prometheus_is_replaced(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent: Any = FakePrometheus(ClusterUnavailable("Prometheus does not answer as it should (Timeout)."))
+    silent: Any = FakePrometheus(ClusterUnavailable("Prometheus cannot be asked: no answer in time."))
     monkeypatch.setattr(pages, "_levels", [ServiceLevels(runtime, silent)])
     page = client_of(people.operator).get(PATH).content.decode()
     assert "Prometheus does not answer, so this is what the database knows." in page

@@ -53,7 +53,6 @@ def _lines() -> Iterator[str]:
     yield "From here on the text is made from the import contracts in `pyproject.toml` and the docstrings of the rooms."
     yield f"Write it again with `{COMMAND}`."
     yield "The order is that of `grid`, where a room may import those below it; the dashboard has an order of its own."
-    yield "What is not yet so is listed there as a debt."
     yield ""
     for room in rooms():
         yield f"### {room}"

@@ -22,8 +22,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.files.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
 from dashboard.files.viewmodels.notebooks import NOTEBOOK_BYTES, NotANotebook, is_notebook, notebook
-from dashboard.secrets.views import seen_project
-from dashboard.shell.access import may_contribute
+from dashboard.shell.access import may_contribute, seen_project
 from grid.audit.entries import write_entry
 from grid.core.errors import GridError
 from grid.core.quantity import format_bytes

@@ -14,8 +14,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.files.forms import RemoteForm
-from dashboard.secrets.views import add_problems, seen_project
-from dashboard.shell.access import may_manage_project, user_of
+from dashboard.shell.access import may_manage_project, seen_project, user_of
+from dashboard.shell.forms.fields import add_problems
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -50,7 +50,7 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
         try:
             stored = remotes.put(project, by=user_of(request), now=timezone.now(), **form.cleaned_data)
         except Rejected as refused:
-            add_problems(form, refused)
+            add_problems(form, refused.problems)
         else:
             more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
             messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from dashboard.executions.forms import MachineForm, add_problems, new_token
+from dashboard.executions.forms import MachineForm, new_token
 from dashboard.executions.launch_facts import pool_states, tier_cards
 from dashboard.executions.views.stopping import stop_runs
 from dashboard.jobs.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
@@ -25,6 +25,7 @@ from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, preview_words
 from dashboard.jobs.viewmodels.runs import changed_size, launch_facts
 from dashboard.jobs.views.jobs import managed, number_in
 from dashboard.shell.access import user_of
+from dashboard.shell.forms.fields import add_problems
 from grid.audit.entries import differences, snapshot, write_entry
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _, ngettext

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.executions.forms import add_problems
 from dashboard.jobs.forms.jobs import ScheduleForm, zone_names
 from dashboard.jobs.job_records import read_schedule
 from dashboard.jobs.viewmodels.jobs import JobRecord, ScheduleLine, schedule_times
 from dashboard.jobs.views.jobs import managed
+from dashboard.shell.forms.fields import add_problems
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _

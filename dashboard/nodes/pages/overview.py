@@ -35,8 +35,9 @@ from dashboard.nodes.viewmodels.overview import (
     work_lines,
 )
 from dashboard.nodes.viewmodels.pools import in_order
-from dashboard.platformhealth.records import database_problems
+from dashboard.platformhealth.records import stored_parts
 from dashboard.platformhealth.viewmodels.platform_health import (
+    HealthPart,
     caches_part,
     cluster_part,
     controller_part,
@@ -55,6 +56,7 @@ from dashboard.usage.viewmodels.contention import contended_nodes
 from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.kube.hub import Topic
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime
 from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executionrows import ExecutionRow
@@ -98,9 +100,12 @@ class OverviewSources:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.failures = RecentFailures(runtime)
-        self.database = PeriodicRead(partial(database.pages.run, database_problems), clock=runtime.clock)
+        self.health = PeriodicRead(self._read_health, clock=runtime.clock)
         self.admin = PeriodicRead(self._read_admin_facts, clock=runtime.clock)
         self._environments = PeriodicRead(partial(database.pages.run, environments_never_started), clock=runtime.clock)
+
+    async def _read_health(self) -> tuple[tuple[str, ...], tuple[HealthPart, ...]]:
+        return await database.pages.run(stored_parts, LOCAL, self.runtime.clock())
 
     async def _read_admin_facts(self) -> AdminFacts:
         unstarted: Sequence[Misconfigured] = await self._environments.value(ENVIRONMENTS_SECONDS) or ()
@@ -112,6 +117,7 @@ class OverviewFacts(NamedTuple):
     nodes: NodeList
     work: Sequence[ExecutionList]  # in the order of `_VIEWS`
     database_problems: Sequence[str]
+    lights: Sequence[HealthPart]  # that the controller has stored
     admin: AdminFacts | None
 
 
@@ -155,10 +161,10 @@ class OverviewPage(LivePage[None, OverviewFacts]):
             controller_part(*runtime.controller_state()),
             caches_part(runtime.caches()),
             metrics_part(runtime.usage.unavailable),
-            database_part(facts.database_problems, sources.database.silent_since),
+            database_part(facts.database_problems, sources.health.silent_since),
         )
         return [
-            health(parts),
+            health(parts, facts.lights),
             *_work(EXECUTIONS.lists_in(runtime), facts.work, sources.failures),
             contended_nodes(runtime.contention.worst, runtime.executions.get),
             *_pools(facts.nodes.lists, facts.nodes),
@@ -179,9 +185,9 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         nodes_shown, work = await asyncio.gather(nodes.list_of(InfrastructureView(), within=within), reading)
         if any(len(executions.window) for executions in work[1:]):
             EXPECTED.begin(runtime)
-        problems = await sources.database.value(DATABASE_SECONDS)
+        problems, lights = await sources.health.value(DATABASE_SECONDS) or ((), ())
         admin = await sources.admin.value(admin_seconds) if may_administer(viewer) else None
-        return OverviewFacts(nodes_shown, work, problems or (), admin)
+        return OverviewFacts(nodes_shown, work, problems, lights, admin)
 
     def _sources_of(self, runtime: Runtime) -> OverviewSources:
         if self._sources is None or self._sources.runtime is not runtime:

@@ -28,20 +28,38 @@ class Health(ViewModel, frozen=True, gc=False):
     parts: tuple[HealthPart, ...]
 
 
-def health(parts: Sequence[HealthPart]) -> Fragment:
-    bad = [_within(part.name) for part in parts if part.severity == "problem"]
-    unknown = [_within(part.name) for part in parts if part.severity == "wait"]
-    headline = StatusLine("ok", _("Platform healthy"))
+def health(own: Sequence[HealthPart], stored: Sequence[HealthPart]) -> Fragment:
+    """Return what the overview shows: *Platform health*’s own headline, the parts `own`, in a word when they are well, and those others
+    that are not."""
+    known, names = all_parts(own, stored), {part.name for part in own}
+    shown = (part for part in known if part.name in names or part.severity in ("problem", "wait"))
+    parts = tuple(HealthPart(part.name, "ok") if part.severity == "ok" else part for part in shown)
+    return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline(known), parts))
+
+
+def all_parts(own: Sequence[HealthPart], stored: Sequence[HealthPart]) -> tuple[HealthPart, ...]:
+    """Return one light of each name, with what this process sees itself first. Of two by the same name the worse one is told, of two
+    that are well the one that has more to say, and nothing of one that is not known."""
+    by_name: dict[str, HealthPart] = {}
+    for part in (*own, *stored):
+        known = by_name.get(part.name)
+        if known is None or (part.severity != "wait" and _badness(part) > _badness(known)):
+            by_name[part.name] = part
+    return tuple(by_name.values())
+
+
+def _badness(part: HealthPart) -> tuple[int, bool]:
+    return ("ok", "neutral", "wait", "problem").index(part.severity), bool(part.sentence)
+
+
+def headline(parts: Sequence[HealthPart]) -> StatusLine:
+    bad = [part.name for part in parts if part.severity == "problem"]
+    unknown = [part.name for part in parts if part.severity == "wait"]
     if bad:
-        headline = StatusLine("problem", _("Trouble with the {parts}", parts=listed(bad)))
-    elif unknown:
-        headline = StatusLine("wait", _("Not known: the {parts}", parts=listed(unknown)))
-    return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline, tuple(parts)))
-
-
-def _within(name: str) -> str:
-    """Return a part's name as it stands within a sentence."""
-    return name if name[:2].isupper() else name.lower()
+        return StatusLine("problem", _("Trouble with: {parts}", parts=listed(bad)))
+    if unknown:
+        return StatusLine("wait", _("Not known: {parts}", parts=listed(unknown)))
+    return StatusLine("ok", _("Platform healthy"))
 
 
 def cluster_part(freshness: Freshness, now: datetime) -> HealthPart:

@@ -10,7 +10,7 @@ from dashboard.platformhealth.viewmodels.platform_health import Health, HealthPa
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
-from grid.core.wording import exact_duration, listed, plural
+from grid.core.wording import exact_duration, plural
 from grid.database.periodic import RunsIn, TaskRecord
 from grid.platformhealth.facts import Light, Workload
 from grid.platformhealth.taskhealth import task_state
@@ -79,31 +79,6 @@ def light_parts(lights: Sequence[Light], checked_at: datetime | None, now: datet
         return HealthPart(light.name, "wait", sentence, checked_at)
 
     return tuple(map(seen_last, lights))
-
-
-def all_parts(own: Sequence[HealthPart], stored: Sequence[HealthPart]) -> tuple[HealthPart, ...]:
-    """Return one light of each name, with what this process sees itself first. Of two by the same name the worse one is told, of two
-    that are well the one that has more to say, and nothing of one that is not known."""
-    by_name: dict[str, HealthPart] = {}
-    for part in (*own, *stored):
-        known = by_name.get(part.name)
-        if known is None or (part.severity != "wait" and _badness(part) > _badness(known)):
-            by_name[part.name] = part
-    return tuple(by_name.values())
-
-
-def _badness(part: HealthPart) -> tuple[int, bool]:
-    return ("ok", "neutral", "wait", "problem").index(part.severity), bool(part.sentence)
-
-
-def headline(parts: Sequence[HealthPart]) -> StatusLine:
-    bad = [part.name for part in parts if part.severity == "problem"]
-    unknown = [part.name for part in parts if part.severity == "wait"]
-    if bad:
-        return StatusLine("problem", _("Trouble with: {parts}", parts=listed(bad)))
-    if unknown:
-        return StatusLine("wait", _("Not known: {parts}", parts=listed(unknown)))
-    return StatusLine("ok", _("Platform healthy"))
 
 
 def workload_lines(workloads: Iterable[Workload], now: datetime) -> tuple[WorkloadLine, ...]:

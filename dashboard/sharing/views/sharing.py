@@ -9,12 +9,12 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.executions.forms import add_problems
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.views.executions import seen
 from dashboard.sharing.forms import PortShareForm, ShareForm
 from dashboard.shell.access import may_contribute, user_of
+from dashboard.shell.forms.fields import add_problems
 from dashboard.workspaces.views.workspaces import managed
 from grid.audit.entries import differences, write_entry
 from grid.core.errors import Rejected

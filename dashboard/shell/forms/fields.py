@@ -1,13 +1,14 @@
 """Form fields for structured values that people type as lines (arguments, key=value pairs, tolerations), and for rows to choose from;
 and the layout of forms in titled sections, some of them collapsed until needed."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
+from grid.core.errors import Problem
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.models.environment import VARIABLE_NAME, Framework
@@ -22,6 +23,12 @@ _LINE_END = RepeatedExpression(r"\r\n|\r|\n")
 MAXIMUM_TEXT = 1_000_000  # characters of a field with many lines; what it says has bounds of its own
 _WIDE_WIDGETS = (forms.Textarea, forms.CheckboxSelectMultiple)
 _SHOWN = 5  # problems of lines that are told at once
+
+
+def add_problems(form: forms.BaseForm, problems: Iterable[Problem]) -> None:
+    """Add each problem at its field, or to the whole form where it has no such field."""
+    for problem in problems:
+        form.add_error(problem.path if problem.path in form.fields else None, problem.message)
 
 
 def wrong_length(text: str, longest: int) -> None:

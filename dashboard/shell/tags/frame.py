@@ -21,39 +21,41 @@ from grid.runtime import has_sandbox
 
 register = template.Library()
 
-# Sections, and in each by the URL names of the links their titles and required permissions. A link's icon has its URL's name.
-_Links = Mapping[str, tuple[str, Permission | None]]
+# Sections, and in each by the URL names of the links their titles, required permissions, and other words by which the palette finds
+# them. A link's icon has its URL's name.
+_Links = Mapping[str, tuple[str, Permission | None, str]]
 _SECTIONS: Sequence[tuple[str, _Links]] = (
     (_("Work"), {
-        "home": (_("Home"), None),
-        "executions": (_("Executions"), None),
-        "queue": (_("Queue"), None),
-        "workspaces": (_("Workspaces"), None),
-        "jobs": (_("Jobs"), None),
-        "launch": (_("Launch"), None),
-        "projects": (_("Projects"), None),
+        "home": (_("Home"), None, _("start")),
+        "executions": (_("Executions"), None, _("running jobs")),
+        "queue": (_("Queue"), None, _("waiting position slots")),
+        "workspaces": (_("Workspaces"), None, _("notebooks resume")),
+        "jobs": (_("Jobs"), None, _("runs sweeps batch")),
+        "launch": (_("Launch"), None, _("start new")),
+        "projects": (_("Projects"), None, _("members")),
     }),
     (_("Operate"), {
-        "overview": (_("Overview"), Permission.OBSERVE),
-        "infrastructure": (_("Infrastructure"), Permission.OBSERVE),
-        "startup": (_("Start-up times"), Permission.OBSERVE),
-        "service-levels": (_("Service levels"), Permission.OBSERVE),
-        "platform-health": (_("Platform health"), Permission.OBSERVE),
-        "alerts": (_("Alerts"), Permission.OBSERVE),
-        "rush": (_("Rush planner"), Permission.OPERATE),
-        "announcements": (_("Announcements"), Permission.OPERATE),
+        "overview": (_("Overview"), Permission.OBSERVE, _("health nodes")),
+        "infrastructure": (_("Infrastructure"), Permission.OBSERVE, _("nodes pods cluster")),
+        "startup": (_("Start-up times"), Permission.OBSERVE, _("slow cold image pull p99")),
+        "service-levels": (_("Service levels"), Permission.OBSERVE, _("slo objective error budget burn rate")),
+        "platform-health": (_("Platform health"), Permission.OBSERVE, _("dns scheduler incidents versions outage")),
+        "alerts": (_("Alerts"), Permission.OBSERVE, _("firing alertmanager prometheus runbook")),
+        "rush": (_("Rush planner"), Permission.OPERATE, _("warm places course prepull image schedule")),
+        "announcements": (_("Announcements"), Permission.OPERATE, _("banner maintenance message")),
     }),
     (_("Administer"), {
-        "tiers": (_("Tiers"), Permission.ADMINISTER),
-        "environments": (_("Environments"), Permission.ADMINISTER),
-        "knowledge": (_("Knowledge base"), Permission.OBSERVE),
-        "people": (_("People"), Permission.ADMINISTER),
-        "logins": (_("Logins"), Permission.ADMINISTER),
-        "audit-log": (_("Audit log"), Permission.READ_AUDIT),
-        "configuration": (_("Configuration"), Permission.ADMINISTER),
+        "tiers": (_("Tiers"), Permission.ADMINISTER, _("hardware")),
+        "environments": (_("Environments"), Permission.ADMINISTER, _("images")),
+        "knowledge": (_("Knowledge base"), Permission.OBSERVE, _("log lines findings errors")),
+        "people": (_("People"), Permission.ADMINISTER, _("users invite roles")),
+        "logins": (_("Logins"), Permission.ADMINISTER, _("locked unlock")),
+        "audit-log": (_("Audit log"), Permission.READ_AUDIT, _("who did what changes history")),
+        "configuration": (_("Configuration"), Permission.ADMINISTER, _("settings")),
     }),
 )  # fmt: skip
-PAGE_TITLES = {name: title for _title, links in _SECTIONS for name, (title, _permission) in links.items()}
+LINKS = {name: link for _title, links in _SECTIONS for name, link in links.items()}
+PAGE_TITLES = {name: title for name, (title, _permission, _words) in LINKS.items()}
 # (value, title)
 THEMES = (("auto", _("System")), ("light", _("Light")), ("dark", _("Dark")))
 
@@ -73,12 +75,15 @@ def navigation(context: Context) -> list[tuple[str, list[NavigationLink]]]:
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_in(context)] | {None}
-    tried_out = {name: (title, permission) for name, title, permission in demonstrated()}
+    tried_out = {name: (title, permission, "") for name, title, permission in demonstrated()}
     sections = [
-        (title, [_link(name, words, request.path) for name, (words, allowed) in links.items() if allowed in granted])
-        for title, links in (*_SECTIONS, (_("Try out"), tried_out))
+        (
+            section,
+            [_link(name, title, request.path) for name, (title, needed, _w) in links.items() if needed in granted],
+        )
+        for section, links in (*_SECTIONS, (_("Try out"), tried_out))
     ]
-    return [(title, links) for title, links in sections if links]
+    return [(section, links) for section, links in sections if links]
 
 
 def demonstrated() -> Sequence[tuple[str, str, Permission]]:

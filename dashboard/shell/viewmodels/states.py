@@ -5,6 +5,7 @@ from typing import Literal
 from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.diagnosis.pods import Diagnosis
+from grid.models.environment import Kind
 
 Severity = Literal["ok", "wait", "problem", "neutral"]
 
@@ -60,7 +61,7 @@ def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None =
     return StatusLine(diagnosis.severity, word, diagnosis.sentence or note), diagnosis.next_step
 
 
-KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
+KINDS = {kind.value: str(kind.label) for kind in Kind}
 ROLE_TITLES = {
     "practitioner": _("Practitioner"),
     "auditor": _("Auditor"),

@@ -10,9 +10,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import HardwareTier
-
-# All others are frameworks.
-_KINDS = {"workspace": _("workspaces"), "job": _("jobs"), "app": _("apps"), "cluster": _("clusters")}
+from grid.models.environment import KIND_WORDS
 
 
 class TierWords(ViewModel, frozen=True, gc=False):
@@ -35,7 +33,10 @@ class PoolWords(ViewModel, frozen=True, gc=False):
 
 
 def tier_words(tier: HardwareTier, warm: str = "") -> TierWords:
-    kinds = (_KINDS.get(kind, _("{framework} clusters", framework=kind.capitalize())) for kind in tier.kinds)
+    kinds = (
+        KIND_WORDS[kind].plural if kind in KIND_WORDS else _("{framework} clusters", framework=kind.capitalize())
+        for kind in tier.kinds
+    )
     return TierWords(
         cores=cores_words(tier.cores),
         memory=memory_words(tier.memory),

@@ -7,13 +7,13 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.administration.viewmodel import history_lines
-from dashboard.shell.access import may_administer, may_observe, may_see_project, may_see_usage, user_of
+from dashboard.shell.access import may_administer, may_observe, may_see_usage, seen_project, user_of
 from dashboard.shell.exports import note_export
 from dashboard.usage.forms import BudgetForm
 from dashboard.usage.usage_records import budget_of_project, past_months, read_everybody, read_usage
@@ -114,10 +114,7 @@ def _csv(rows: Sequence[HeldTime], name: str, *, has_kinds: bool) -> HttpRespons
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_budget(request: HttpRequest, id: str) -> HttpResponse:
-    project = Project.objects.filter(pk=id).first()
-    roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
-    if project is None or not may_see_project(request.user, roles):
-        raise Http404
+    project, _roles = seen_project(request, id)
     may_set = may_administer(request.user)
     if request.method == "POST" and not may_set:
         raise PermissionDenied(_("Only admins set the budget of a project."))

@@ -16,11 +16,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.executions.forms import add_problems, tier_option
+from dashboard.executions.forms import tier_option
 from dashboard.executions.launch_facts import pool_states, slots_of, tier_cards
 from dashboard.executions.viewmodels.launch import Slots, slots_together
 from dashboard.executions.views.launch import write_launched
 from dashboard.shell.access import may_manage_workspace, may_see_workspace, user_of
+from dashboard.shell.forms.fields import add_problems
 from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.viewmodels.states import framework_name

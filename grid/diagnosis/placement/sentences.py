@@ -76,7 +76,10 @@ class Scene:
             return Diagnosis("scheduling", sentence, "wait", "", _BY_ITSELF, is_normal=True)
         sentence = ngettext(
             "{nodes} has room for this, but the scheduler has not placed it there.",
-            "{nodes} have room for this, but the scheduler has not placed it there.", number, nodes=nodes)  # fmt: skip
+            "{nodes} have room for this, but the scheduler has not placed it there.",
+            number,
+            nodes=nodes,
+        )
         step = _("If this lasts, show an operator the messages below.")
         return Diagnosis("unschedulable", sentence, "wait", "operator", step, link=self.link)
 
@@ -120,8 +123,15 @@ class Scene:
         named = listed(names(nodes, 2)) if count(nodes) <= 2 else plural(count(nodes), "node", "nodes")
         sentence = ngettext(
             "Node {nodes} has {devices}, but {numbers} ({resource}); this needs {needs}{others}",
-            "{nodes} have devices that do not work ({resource}); this needs {needs}{others}", count(nodes), nodes=named,
-            devices=devices, numbers=numbers, resource=resource, needs=needs, others=self._rest(nodes, usable))  # fmt: skip
+            "{nodes} have devices that do not work ({resource}); this needs {needs}{others}",
+            count(nodes),
+            nodes=named,
+            devices=devices,
+            numbers=numbers,
+            resource=resource,
+            needs=needs,
+            others=self._rest(nodes, usable),
+        )
         step = _("Ask an operator to look at the device plugin and the driver on {nodes}.", nodes=named)
         return self._without_nodes("broken_devices", sentence, step=step)
 
@@ -146,9 +156,13 @@ class Scene:
     def _are(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation], *kinds: str) -> str:
         """Return in which states these nodes are, by their obstacles of these kinds, and what is the matter with the others."""
         return ngettext(
-            "{nodes} is {states}{others}", "{nodes} are {states}{others}", count(nodes), nodes=self._these(nodes, usable),
+            "{nodes} is {states}{others}",
+            "{nodes} are {states}{others}",
+            count(nodes),
+            nodes=self._these(nodes, usable),
             states=_(" or ").join(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, *kinds))),
-            others=self._rest(nodes, usable))  # fmt: skip
+            others=self._rest(nodes, usable),
+        )
 
     def never(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that each of these open nodes keeps off for ever."""
@@ -228,15 +242,24 @@ class Scene:
         are_only_full = all(situation.kinds == {"full"} for situation in waiting)
         if are_only_full and set(free) == {PODS}:
             return ngettext(
-                "{nodes} runs as many pods as it may", "{nodes} run as many pods as they may", number, nodes=nodes)  # fmt: skip
+                "{nodes} runs as many pods as it may", "{nodes} run as many pods as they may", number, nodes=nodes
+            )
         if are_only_full:
             needs = self._lacking(full, free)
             return ngettext(
-                "{nodes} is full: this needs {needs}", "{nodes} are full: this needs {needs}", number, nodes=nodes,
-                needs=needs)  # fmt: skip
+                "{nodes} is full: this needs {needs}",
+                "{nodes} are full: this needs {needs}",
+                number,
+                nodes=nodes,
+                needs=needs,
+            )
         return ngettext(
-            "{nodes} has no place for it: {reasons}", "{nodes} have no place for it: {reasons}", number, nodes=nodes,
-            reasons=conflicts(self.placement, waiting, self.situations))  # fmt: skip
+            "{nodes} has no place for it: {reasons}",
+            "{nodes} have no place for it: {reasons}",
+            number,
+            nodes=nodes,
+            reasons=conflicts(self.placement, waiting, self.situations),
+        )
 
     def _lacking(self, full: Sequence[NodeSituation], free: dict[str, int]) -> str:
         """Return what is needed and what is free; numbers only where all nodes lack the same."""
@@ -254,8 +277,11 @@ class Scene:
         if count(nodes) == 2:
             return _("Both nodes{of_pool} that may take this", of_pool=self.of_pool)
         return ngettext(
-            "The only node{of_pool} that may take this", "The {count:,} nodes{of_pool} that may take this", count(nodes),
-            of_pool=self.of_pool)  # fmt: skip
+            "The only node{of_pool} that may take this",
+            "The {count:,} nodes{of_pool} that may take this",
+            count(nodes),
+            of_pool=self.of_pool,
+        )
 
     def _too_small(self, nodes: Sequence[NodeSituation], *, is_certain: bool) -> str:
         has, needs = compared(most(nodes, "too_small"), self.placement.needs)

@@ -14,6 +14,7 @@ from django.conf import settings
 from yarl import URL
 
 from grid.core.egress import read_blocks
+from grid.core.errors import why_unreached
 from grid.core.translation import gettext as _
 from grid.edge.guarded_connector import GuardedConnector
 from grid.edge.refusals import cleaned
@@ -76,7 +77,7 @@ class LogReceiver:
             try:
                 self._tls = ssl.create_default_context(cafile=receiver.authorities)
             except OSError as error:  # executions are worth more than their logs
-                self._problem = _("GRID_LOG_RECEIVER_AUTHORITIES cannot be read ({error})", error=type(error).__name__)
+                self._problem = _("GRID_LOG_RECEIVER_AUTHORITIES cannot be read: {why}", why=why_unreached(error))
         self._connections = GuardedConnector(ANYWHERE, name="log receiver")
 
     def close(self) -> None:
@@ -114,12 +115,10 @@ class LogReceiver:
             return Verdict("again", why=_("no answer within {seconds:.0f} s", seconds=self._seconds))
         except aiohttp.ClientConnectorCertificateError:
             return Verdict("again", why=_("its certificate is not valid: see GRID_LOG_RECEIVER_AUTHORITIES"))
-        except aiohttp.ClientConnectorDNSError:
-            return Verdict("again", why=_("its name leads to no address"))
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if permitted and not any(permitted):
                 return Verdict("again", why=_("its name leads to an address that may not be called"))
-            return Verdict("again", why=_("it cannot be reached ({error})", error=type(error).__name__))
+            return Verdict("again", why=_("it cannot be reached: {why}", why=why_unreached(error)))
         lines = sum(len(portion.lines) for portion in portions)
         return self._without_secrets(judge(status, text, retry_after, lines=lines))
 

@@ -14,11 +14,18 @@ from django.core.management.base import CommandError
 from django.db import IntegrityError, transaction
 from pytest_django.fixtures import Settings
 
-from grid.management.commands.up import NODES_AT_MOST, DemoPrometheus, chosen_prometheus, keep_private
-from grid.management.demo import DemoAccount, create_demo_data, new_accounts
+from grid.management.commands.up import NODES_AT_MOST, DemoPrometheus, chosen_prometheus, keep_private, reachable
+from grid.management.demo import CODE_SERVER_COMMAND, JUPYTERLAB_COMMAND, DemoAccount, create_demo_data, new_accounts
 from grid.models import Environment, Framework, HardwareTier, Project, User
 from grid.sandbox.images import ImageCatalogue
 from tests.support.prometheus import PROMTOOL
+
+LAB = Environment(name="JupyterLab", kind="workspace", port=8888, command=JUPYTERLAB_COMMAND)
+CODE = Environment(name="VS Code", kind="workspace", port=8080, command=CODE_SERVER_COMMAND)
+OLD = Environment(name="Old lab", kind="workspace", port=8888, command=["lab", "--ip=$(POD_IP)"])
+SCRIPT = Environment(name="Script", kind="job", command=["python", "main.py"])
+CLUSTERS = [Environment(name=name, kind="cluster", frameworks={name: "1"}) for name in ("spark", "dask")]
+OWN = "every port that people's own programs open."
 
 
 @pytest.fixture
@@ -185,3 +192,16 @@ def test_database_of_earlier_version_is_closed_to_others(tmp_path: Path, usual_u
     keep_private(tmp_path)
     assert [mode(file) for file in files] == [0o600, 0o600, 0o644]
     assert mode(tmp_path) == 0o755
+
+
+def test_workspaces_on_sockets_are_not_among_what_others_reach() -> None:
+    sentence = reachable([LAB, CODE, SCRIPT], has_front=True)
+    assert sentence == f"Other users of this machine reach, past our login: {OWN}"
+
+
+def test_clusters_and_what_listens_on_ports_are_named() -> None:
+    archived = Environment(name="Gone", kind="app", port=1024, is_archived=True)
+    assert reachable([LAB, OLD, archived, *CLUSTERS], has_front=True) == (
+        "Other users of this machine reach, past our login: Dask and Spark clusters; "
+        f"the web servers of Old lab, which listen on a port of their pod; {OWN}"
+    )

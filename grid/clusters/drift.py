@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -61,14 +62,20 @@ class DriftRepair:
         self._kept: dict[str, _Kept] = {}
 
     async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
-        """Create the missing objects in order; return the head's address. Raise NotYet, NameTaken, or the API server's error."""
+        """Create the missing objects, and return the head's address. What need not know each other is asked for at once, as of a run:
+        the anchor and the claims; what pods refer to, and rules for them; what makes pods; the autoscaler. Raise NotYet, NameTaken, or
+        the API server's error."""
         context, secrets = self._context, await self._context.secrets_of(spec)
-        uid = await apply.create_anchor(context.api, spec, namespace=context.namespace)
-        first = self._first(spec, uid, secrets)
-        made = {manifest.resource: await apply.get_or_create(context.api, manifest, spec.id) for manifest in first}
+        create = partial(apply.create_at_once, context.api, execution_id=spec.id)
+        claims = [manifest for manifest in self._first(spec, "") if not manifest.owned]
+        owner, *_claims = await create([anchor(spec, namespace=context.namespace), *claims])
+        uid = str(owner["metadata"]["uid"])
+        *rules, head = (manifest for manifest in self._first(spec, uid, secrets) if manifest.owned)
+        made = dict(zip((manifest.resource for manifest in rules), await create(rules), strict=True))
         address = objects.address_of(made[SERVICES])
-        for manifest in self._workers(spec, uid, address):
-            await apply.get_or_create(context.api, manifest, spec.id)
+        workers, *autoscaler = self._workers(spec, uid, address)
+        await create([head, workers])
+        await create(autoscaler)
         self._kept[row.id] = self._goal(spec)
         return address
 

@@ -60,12 +60,27 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
 async def create_all(
     api: KubeApi, spec: ExecutionSpec, build: Callable[[str], Sequence[Manifest]], *, namespace: str, has_sidecars: bool
 ) -> None:
-    """Create the missing objects of a run, in order, of which `build` makes the manifests for the anchor's uid; without native sidecars
-    what stands beside the program is ordinary containers. Raise NameTaken, or the API server's error."""
-    uid = await create_anchor(api, spec, namespace=namespace)
-    for manifest in build(uid)[1:]:
-        is_changed = manifest.resource == PODS and not has_sidecars
-        await get_or_create(api, without_sidecars(manifest) if is_changed else manifest, spec.id)
+    """Create the missing objects of a run, of which `build` makes the manifests for the anchor's uid; without native sidecars what stands
+    beside the program is ordinary containers. What need not know each other is asked for at once, since each answer may take seconds: the
+    anchor and the claims; what the pod refers to; the pod and what refers to it. Raise NameTaken, or the API server's error."""
+    anchor, *_claims = await create_at_once(api, [made for made in build("") if not made.owned], spec.id)
+    owned = [made for made in build(str(anchor["metadata"]["uid"])) if made.owned]
+    first = next((at for at, made in enumerate(owned) if made.resource == PODS), len(owned))
+    await create_at_once(api, owned[:first], spec.id)
+    rest = [without_sidecars(made) if made.resource == PODS and not has_sidecars else made for made in owned[first:]]
+    await create_at_once(api, rest, spec.id)
+
+
+async def create_at_once(api: KubeApi, manifests: Sequence[Manifest], execution_id: str) -> Sequence[RawObject]:
+    """Create the missing ones, all at once, and return the objects; of a claim that exists, what was asked for. When all have answered,
+    raise the first's error, in their order: NameTaken, or the API server's."""
+    asked = (_get_or_create_any(api, manifest, execution_id) for manifest in manifests)
+    objects: list[RawObject] = []
+    for answer in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        objects.append(answer)
+    return objects
 
 
 async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) -> str:
@@ -132,6 +147,15 @@ async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> 
         names = {"kind": manifest.resource.kind, "name": manifest.name, "namespace": namespace}
         raise NameTaken(_("There is a {kind} {name} in {namespace} already that belongs to something else.", **names))
     return existing
+
+
+async def _get_or_create_any(api: KubeApi, manifest: Manifest, execution_id: str) -> RawObject:
+    if manifest.resource != VOLUME_CLAIMS:
+        return await get_or_create(api, manifest, execution_id)
+    try:
+        return await api.create(manifest.resource, manifest.body, namespace=str(manifest.body["metadata"]["namespace"]))
+    except Conflict:  # as a rule: it has many users
+        return manifest.body
 
 
 async def delete_anchor(api: KubeApi, name: str, execution_id: str, *, namespace: str) -> None:

@@ -113,9 +113,16 @@ class NamespaceLimitsReader:
     async def _read(self) -> NamespaceLimits | None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                quotas = await read_all(self._api, RESOURCE_QUOTAS, ResourceQuota, namespace=self._namespace)
-                ranges = await read_all(self._api, LIMIT_RANGES, LimitRange, namespace=self._namespace)
-                return NamespaceLimits(tuple(quotas), tuple(ranges))
+                asked = (
+                    read_all(self._api, RESOURCE_QUOTAS, ResourceQuota, namespace=self._namespace),
+                    read_all(self._api, LIMIT_RANGES, LimitRange, namespace=self._namespace),
+                )  # at once, since each answer may take seconds
+                quotas, ranges = await asyncio.gather(*asked, return_exceptions=True)
+            if isinstance(quotas, BaseException):
+                raise quotas
+            if isinstance(ranges, BaseException):
+                raise ranges
+            return NamespaceLimits(tuple(quotas), tuple(ranges))
         except (GridError, TimeoutError, msgspec.DecodeError) as error:
             logger.debug("limits of the namespace not read reason=%s", error)
             return None

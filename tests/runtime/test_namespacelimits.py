@@ -2,12 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from grid.core.errors import NotAllowed
 from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
 from grid.runtime.caches import NamespaceLimitsReader
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
-from tests.support.virtual import virtual_time
+from tests.support.virtual import loop_time, virtual_time
 
 
 def stored(name: str, **more: object) -> dict[str, object]:
@@ -51,3 +53,12 @@ async def test_unreadable_limits_are_unknown_and_retried_later() -> None:
     again = await reading.reader.get()
     assert again is not None
     assert again.quotas == ()
+
+
+@virtual_time
+async def test_limits_are_known_while_each_answer_takes_two_seconds() -> None:
+    """Nobody waits for them for more than three."""
+    reading = Reading()
+    reading.cluster.list_seconds = 2.0
+    assert await reading.reader.get() is not None
+    assert loop_time() == pytest.approx(2.0)

@@ -101,7 +101,8 @@ class KubeApi(Followable, Protocol):
         ...
 
     async def server_text(self, path: str, *, verbose: bool = False) -> str:
-        """Return what the API server says about itself: /version, /readyz (each check, with `verbose`), /apis/GROUP/VERSION."""
+        """Return what the API server says about itself: /version, /apis/GROUP/VERSION, or /readyz, with `verbose` each check, also when
+        some fail."""
         ...
 
     async def close(self) -> None: ...

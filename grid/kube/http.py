@@ -156,8 +156,10 @@ class Transport:
         content_type: str = "application/json",
         read_seconds: float = 0.0,
         accept: str = _HEADERS["Accept"],
+        may_be: tuple[int, ...] = (),
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield one successful response, to be read. Refused credentials are read again once, and the request repeated."""
+        """Yield one successful response, to be read, or one of the statuses that it `may_be`. Refused credentials are read again once, and
+        the request repeated."""
         connection = await self._connected()
         headers = self._headers | {"Accept": accept}
         data = None if body is None else msgspec.json.encode(body)
@@ -172,7 +174,7 @@ class Transport:
                     connection = renewed
                     response = await self._counted(method, path, ask(connection))
                 try:
-                    if response.status >= 300:
+                    if response.status >= 300 and response.status not in may_be:
                         raise error_of(response.status, decode_status(await response.read()), response.headers)
                     yield response
                 finally:
@@ -359,5 +361,10 @@ class HttpKubeApi(Transport):
         return await self._object(method, f"/sandbox/{path}", body=body)
 
     async def server_text(self, path: str, *, verbose: bool = False) -> str:
-        async with self._request("GET", path, query=query_of(verbose="true") if verbose else None) as response:
-            return (await response.read()).decode(errors="replace")
+        query, may_be = (query_of(verbose="true"), (500,)) if verbose else (None, ())
+        async with self._request("GET", path, query=query, may_be=may_be) as response:
+            text = (await response.read()).decode(errors="replace")
+            # Of failing checks it tells as a plain text with status 500; any other body may hold anything.
+            if response.status == 500 and not text.startswith(("[+]", "[-]")):
+                raise error_of(500, decode_status(text.encode()), response.headers)
+            return text

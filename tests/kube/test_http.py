@@ -217,6 +217,23 @@ async def test_a_redirect_is_not_followed_with_our_token(write_config: WriteConf
         assert len(server.seen) == 1
 
 
+async def test_failing_checks_are_read_by_name(write_config: WriteConfig) -> None:
+    """As kube-apiserver tells them: as plain text, with status 500. Another body with that status is an error of which nothing is shown."""
+    body = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=body, status=500)
+
+    async for _server, api in using(write_config, answer):
+        assert await api.server_text("/readyz", verbose=True) == body
+        with pytest.raises(ClusterUnavailable):
+            await api.server_text("/readyz")
+        body = "<html>a proxy's page</html>"
+        with pytest.raises(ClusterUnavailable, match="HTTP 500") as raised:
+            await api.server_text("/readyz", verbose=True)
+        assert "proxy" not in str(raised.value)
+
+
 async def test_connect_tells_at_once_what_is_wrong(write_config: WriteConfig) -> None:
     with (
         socket.socket() as deaf,

@@ -22,7 +22,7 @@ from grid.core.translation import gettext as _
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
-from grid.kube.trouble import sentence_of
+from grid.kube.trouble import TroubleJudge
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class Election:
         self._is_working = False
         self._renewed_before = ""
         self._is_cut_off = False
+        self._judge = TroubleJudge()
         self.away: Downtime | None = None
         self.failure = ""  # of the last attempt, in words
 
@@ -153,9 +154,14 @@ class Election:
             reason = str(error) or "no answer in time"
             logger.warning("lease cannot be read or renewed lease=%s reason=%s", self.name, reason)
             self._is_cut_off = True
-            self.failure = sentence_of(error) if isinstance(error, GridError) else _SILENT
+            if isinstance(error, GridError):
+                self.failure, _trouble = self._judge.judge(error, self.monotonic())
+            else:
+                self._judge.silent()
+                self.failure = _SILENT
             return False
         self.failure = ""
+        self._judge.answered()
         if not is_ours:
             self._is_cut_off = False
         return is_ours

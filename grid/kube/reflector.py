@@ -24,7 +24,7 @@ from grid.kube.hub import Hub
 from grid.kube.listing import Listing, Timing
 from grid.kube.resources import Resource
 from grid.kube.store import HasMetadata, Store
-from grid.kube.trouble import ClusterTrouble, sentence_of, trouble_of
+from grid.kube.trouble import ClusterTrouble, TroubleJudge
 from grid.observability import telemetry
 
 logger = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ class Reflector(Generic[T]):
         self._cut_off_at: float | None = None
         self._asked_at = 0.0
         self._relisting = ""  # why the next list is not the first
+        self._judge = TroubleJudge()
         self._open_watches = telemetry.watches_of(store.name)
 
     async def run(self) -> None:
@@ -92,7 +93,10 @@ class Reflector(Generic[T]):
                     await self._sleep(self._rng.uniform(0, self._timing.relist_spread))
                     continue
             except GridError as error:
-                self._failed(sentence_of(error), trouble_of(error), reason=str(error))
+                was_starting = self._judge.is_starting
+                self._failed(*self._judge.judge(error, self._clock()), reason=str(error))
+                if self._judge.is_starting and not was_starting:
+                    self._backoff.reset()  # it is back, and needs seconds, however long it was away
                 sound = False
                 delay = error.retry_after
             except Exception:
@@ -128,6 +132,7 @@ class Reflector(Generic[T]):
                 raise
             # Connections break; whether the cluster is away is seen by asking it, which comes next.
             logger.debug("watch broke store=%s reason=%s", self._store.name, error)
+            self._judge.silent()
             self._unsure, ended_well = True, True
         sound = self._clock() - began >= self._timing.sound_seconds
         self._expired = 0 if sound else self._expired
@@ -276,3 +281,4 @@ class Reflector(Generic[T]):
             logger.info("following the cluster again store=%s", self._store.name)
             self._hub.publish(self._store.name)
         self._failing = False
+        self._judge.answered()

@@ -14,6 +14,10 @@ _MISSING = Expression(
 )
 
 
+# So long a server that was away may refuse what it allows later: it reads rights and accounts before anything else, in seconds.
+STARTING_SECONDS = 20.0
+
+
 class ClusterTrouble(Enum):
     """A kind of trouble; the value is its headline."""
 
@@ -47,6 +51,39 @@ def sentence_of(error: GridError) -> str:
         case NotAllowed() if answer_of(error).code != 401:
             return _missing_right(str(error))
     return str(error)
+
+
+class TroubleJudge:
+    """Judges the errors of requests that follow each other. An API server that starts refuses everything (403, and 401 of service accounts)
+    until it has read who may do what, so refusals that follow silence are a part of it, for as long as a start may take."""
+
+    def __init__(self) -> None:
+        self._was_silent = False
+        self._refused_at: float | None = None  # first after silence
+
+    def judge(self, error: GridError, now: float) -> tuple[str, ClusterTrouble]:
+        """Return what is wrong, as a sentence and as a kind."""
+        trouble = trouble_of(error)
+        if trouble is ClusterTrouble.SILENT:
+            self.silent()
+        elif trouble is ClusterTrouble.REFUSED and self._was_silent:
+            self._refused_at = now if self._refused_at is None else self._refused_at
+            if now - self._refused_at < STARTING_SECONDS:
+                return _(
+                    "The API server starts: it refuses everything until it has read who may do what."
+                ), ClusterTrouble.SILENT
+        return sentence_of(error), trouble
+
+    def silent(self) -> None:
+        self._was_silent, self._refused_at = True, None
+
+    def answered(self) -> None:
+        self._was_silent, self._refused_at = False, None
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the last error was the refusal of a server that starts, or may still be."""
+        return self._refused_at is not None
 
 
 def _missing_right(message: str) -> str:

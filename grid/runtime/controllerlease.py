@@ -17,7 +17,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
 from grid.kube.store import Freshness
-from grid.kube.trouble import ClusterTrouble, sentence_of
+from grid.kube.trouble import ClusterTrouble, TroubleJudge, sentence_of
 from grid.platformhealth.outages import LEADER, Outage
 
 logger = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class ControllerLease:
         self._failed_at = 0.0  # when the first question was sent that got no answer
         self._error = ""
         self._trouble = ClusterTrouble.SILENT  # the kind of `_error`
+        self._judge = TroubleJudge()
         self._pause = PERIOD
         self._spent = (0.0, 0.0)  # seconds until each of the last two answers
         self.failure: Outage | None = None  # as the controller itself noted it last
@@ -82,17 +83,23 @@ class ControllerLease:
                         return
                     except ClusterUnavailable as unavailable:
                         error = str(unavailable)
+                        self._judge.silent()
                     except TooManyRequests as busy:
                         self._pause = max(PERIOD, busy.retry_after)
                         self._failed(asked_at, sentence_of(busy), ClusterTrouble.THROTTLED)
                         return
                     except GridError as refused:
-                        self._refused(refused)
+                        sentence, trouble = self._judge.judge(refused, self._monotonic())
+                        if trouble is ClusterTrouble.SILENT:
+                            self._failed(asked_at, sentence, trouble)
+                        else:
+                            self._refused(refused, sentence)
                         return
         finally:
             for question in tries:
                 question.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
+        self._judge.silent()
         self._failed(asked_at, error, ClusterTrouble.SILENT)
 
     def _failed(self, asked_at: float, error: str, trouble: ClusterTrouble) -> None:
@@ -100,12 +107,12 @@ class ControllerLease:
             self._failed_at = asked_at
         self._error, self._trouble = error, trouble
 
-    def _refused(self, refused: GridError) -> None:
+    def _refused(self, refused: GridError, sentence: str) -> None:
         """Note a refusal: the API server answers, though we may not read the Lease."""
         if self._is_readable or self._answered_at is None:
             logger.warning("the controller's lease cannot be read reason=%s", refused)
         self._answered_at, self._error = self._monotonic(), ""
-        self._is_readable, self.unreadable = False, sentence_of(refused)
+        self._is_readable, self.unreadable = False, sentence
 
     def freshness(self, now: float) -> Freshness:
         """Return for how long the API server has not answered, or limits us, or that it is slow; nothing is wrong before its first answer,
@@ -163,4 +170,5 @@ class ControllerLease:
         if not self._is_readable or self._error or version != self._version:
             self._changed_at = self._monotonic()  # without an answer the controller could not renew it either
         self._answered_at, self._error = self._monotonic(), ""
+        self._judge.answered()
         self._is_readable, self._lease, self._version = True, lease, version

@@ -203,6 +203,35 @@ async def test_missing_rights_are_told_and_tried_again() -> None:
 
 
 @virtual_time
+@pytest.mark.parametrize("away_seconds", [0, 40])
+async def test_server_that_starts_again_is_not_accused_of_missing_rights(away_seconds: int) -> None:
+    """It forbids everything at first; and it is asked again at once, however long it was away."""
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(30)
+        cluster.available = False
+        await passes(away_seconds)
+        cluster.fail_next(NotAllowed("pods is forbidden"), times=3, verb="list")
+        cluster.available = True
+        await until(lambda: "starts" in it.freshness().error, within=16)
+        assert it.freshness().trouble is ClusterTrouble.SILENT
+        await until(lambda: it.freshness().error == "", within=5)
+
+
+@virtual_time
+async def test_rights_that_stay_missing_after_an_outage_are_told() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(30)
+        cluster.available = False
+        await passes(5)
+        cluster.fail_next(NotAllowed("pods is forbidden"), times=100, verb="list")
+        cluster.available = True
+        await until(lambda: it.freshness().trouble is ClusterTrouble.REFUSED, within=60)
+        assert "deploy/access.yaml" in it.freshness().error
+
+
+@virtual_time
 async def test_first_failure_is_a_warning_and_recovery_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:

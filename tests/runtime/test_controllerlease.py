@@ -125,6 +125,22 @@ async def test_unreadable_lease_reports_no_absence(caplog: pytest.LogCaptureFixt
 
 
 @virtual_time
+async def test_refusals_of_a_server_that_starts_are_its_absence() -> None:
+    """A server forbids everything at first; what it goes on forbidding is a missing right, and no trouble of the server's."""
+    cluster = FakeCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.available = False
+        await until(lambda: watched.error != "", within=10)
+        cluster.forbidden[LEASES] = "leases is forbidden"
+        cluster.available = True
+        await until(lambda: "starts" in watched.error, within=6)
+        assert watched.lease.unreadable == ""
+        await until(lambda: watched.error == "", within=30)
+        assert "leases is forbidden" in watched.lease.unreadable
+
+
+@virtual_time
 async def test_hanging_server_is_reported_within_ten_seconds_until_recovery() -> None:
     cluster = HangingCluster()
     async with leading(cluster), watching(cluster) as watched:

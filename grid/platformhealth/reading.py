@@ -187,6 +187,8 @@ class PlatformReader:
         except NotAllowed:
             return _forbidden(_rule(POD_METRICS, "list", namespace))
         except GridError as error:
+            if self._errors:  # the API server's own trouble, which stands between
+                return Unread(as_sentence(trouble_of(error).value))
             return sentence_of(error)
         return ""
 

@@ -10,10 +10,10 @@ from asgiref.sync import async_to_sync
 from grid.checks import versions
 from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
-from grid.core.errors import TooManyRequests
+from grid.core.errors import ClusterUnavailable, TooManyRequests
 from grid.core.labels import KEYS
 from grid.kube.objects import Event, Pod
-from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, PODS
+from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, POD_METRICS, PODS, Resource
 from grid.models import PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light
 from grid.platformhealth.reading import PlatformLook, PlatformReader, Watched
@@ -114,7 +114,25 @@ def test_absent_api_server_is_sole_problem_and_others_unknown(cluster: FakeClust
     cluster.available = False
     lights = states(read(reader(cluster, Clock())))
     assert lights["api-server"] == "problem"
-    assert {lights[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
+    assert {lights[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "metrics", "proxies")} == {
+        "wait"
+    }
+    assert [key for key, state in lights.items() if state == "problem"] == ["api-server"]
+
+
+def test_metrics_that_fail_alone_are_their_own_problem(cluster: FakeCluster) -> None:
+    """The API server answers for a metrics server that is away, with 503."""
+    list_page = cluster.list_page
+
+    async def without_metrics(resource: Resource, **asked: Any) -> bytes:
+        if resource == POD_METRICS:
+            raise ClusterUnavailable("The server is currently unable to handle the request.")
+        return await list_page(resource, **asked)
+
+    cluster.list_page = without_metrics  # type: ignore[method-assign]
+    lights = {light.key: light for light in read(reader(cluster, Clock())).lights}
+    assert (lights["api-server"].severity, lights["metrics"].severity) == ("ok", "problem")
+    assert "unable to handle the request" in lights["metrics"].sentence
 
 
 def test_throttling_is_the_api_servers_problem_with_its_wait(cluster: FakeCluster) -> None:

@@ -169,6 +169,6 @@ class ControllerLease:
         version = str(lease["metadata"]["resourceVersion"]) if lease is not None else ""
         if not self._is_readable or self._error or version != self._version:
             self._changed_at = self._monotonic()  # without an answer the controller could not renew it either
-        self._answered_at, self._error = self._monotonic(), ""
+        self._answered_at, self._error, self.unreadable = self._monotonic(), "", ""
         self._judge.answered()
         self._is_readable, self._lease, self._version = True, lease, version

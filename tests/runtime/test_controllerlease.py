@@ -121,6 +121,9 @@ async def test_unreadable_lease_reports_no_absence(caplog: pytest.LogCaptureFixt
         await passes(120)
         assert watched.away is None
         assert watched.error == ""
+        assert "leases is forbidden" in watched.lease.unreadable
+        cluster.forbidden.clear()
+        await until(lambda: watched.lease.unreadable == "", within=4)
     assert caplog.text.count("leases is forbidden") == 1
 
 

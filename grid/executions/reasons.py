@@ -116,7 +116,8 @@ SENTENCES: dict[str, Sentence] = {
     "not_created": _not_created,
     "ran": lambda values, reader: _("It ran."),
     "pod_gone": lambda values, reader: _(
-        "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
+        "Its pod is gone: its node was removed, somebody deleted it, or the cluster was restored from a backup. "
+        "The project's files are kept; {again}.",
         again=again(values["kind"]),
     ),
     "pod_deleted": _pod_deleted,

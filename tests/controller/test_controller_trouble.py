@@ -39,6 +39,7 @@ async def test_vanished_pod_is_an_error_and_not_made_again(shop: Shop) -> None:
         await world.step(controller)
         await world.step(controller)
         assert (fresh(execution).state, execution.reason) == ("error", "pod_gone")
+        assert "or the cluster was restored from a backup. " in execution.words(OWNER)
         assert execution.slots_freed_at is not None
         assert world.cluster.count("create", PODS) == 1
 

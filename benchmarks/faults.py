@@ -315,8 +315,9 @@ def main(names: Sequence[str]) -> None:
             for line in launches(people):
                 print(line, flush=True)
         print(
-            "| fault | banners | *Platform health* | healed after s | led on | jobs that went on |\n|---|---|---|---|---|---|"
+            "| fault | banners | *Platform health* | no banner after s | jobs right | lights | led on | jobs that went on |"
         )
+        print("|---|---|---|---|---|---|---|---|", flush=True)
         for name in names or FAULTS:
             if name == RESTORED and "SNAPSHOT_RESTORE" in os.environ:
                 print(restored(people), flush=True)

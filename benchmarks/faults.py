@@ -3,13 +3,13 @@
     benchmarks/faults.sh FOLDER_OF_SCRIPTS FOLDER_OF_BINARIES [FAULT ...]      (starts and ends a control plane, and says all that follows)
     REAL_KUBECONFIG=... REAL_API_DOWN=... REAL_API_UP=... SNAPSHOT_SAVE=... SNAPSHOT_RESTORE=... python -m benchmarks.faults [FAULT ...]
 
-Web and controller run with the rights of deploy/access.yaml and reach the server through another that delays, refuses and cuts. Some jobs
-sleep meanwhile. For each fault, a line of a Markdown table: the banners of Infrastructure, Executions and home, and what Platform health
-says other than before, each with the seconds from the fault's beginning; the seconds from its end until no banner is left, until the jobs
-and their pods agree, and until the lights, for which the cluster is asked twice a minute, are as before; whether the controller led
-without a break; and the jobs that have not gone on. Banners that differ in two looks in a row are printed as well. Before a restored
-snapshot one job is launched and one is stopped, which the snapshot does not know. With `launches`, jobs are launched while each answer
-takes 0, 1, 2 and 4 s.
+Web, proxy and controller run with the rights of deploy/access.yaml and reach the server through another that delays, refuses and cuts.
+Some jobs sleep meanwhile. For each fault, a line of a Markdown table: the banners of Infrastructure, Executions and home, and what
+Platform health says other than before, each with the seconds from the fault's beginning; the seconds from its end until no banner is
+left, until the jobs and their pods agree, and until the lights, for which the cluster is asked twice a minute, are as before; whether the
+controller led without a break; and the jobs that have not gone on. Banners that differ in two looks in a row are printed as well. Before
+a restored snapshot one job is launched and one is stopped, which the snapshot does not know. With `launches`, jobs are launched while
+each answer takes 0, 1, 2 and 4 s.
 """
 
 import json
@@ -40,6 +40,7 @@ LASTS = 30.0
 JOBS = 6
 LAUNCHES = 3  # for each delay; the median counts
 _QUIET_SECONDS = 10.0  # in which all is as it should be, before a fault and after
+_FIRST_SECONDS = 65.0  # in which the cluster is asked twice for what the lights tell
 _PATIENCE_SECONDS = 240.0
 _LOOK_SECONDS = 0.5
 _SERVICE = re.compile(r'<tr>\s*<th scope="row">(.*?)</th>\s*<td data-label.*?>(.*?)</td>', re.DOTALL)
@@ -121,6 +122,7 @@ class People:
     grid: FaultyGrid
     sessions: dict[str, Session] = field(default_factory=dict)
     jobs: dict[str, str] = field(default_factory=dict)
+    headline: str = ""  # of Platform health while all is well
 
     def launch(self, title: str) -> str:
         fields = {"kind": "job", "project": "churn", "title": title, "environment": "sleep", "tier": "least"}
@@ -222,7 +224,7 @@ def measure(name: str, people: People) -> str:
         assert time.monotonic() - ended < _PATIENCE_SECONDS, f"not healed: {wrong} {people.lights()} {people.states()}"
         lights, banners = people.lights(), people.banners()
         seen.take(time.monotonic() - begun, banners, lights, usual)
-        is_right = {"pages": not banners, "lights": lights["headline"] == before["headline"], "jobs": people.agree()}
+        is_right = {"pages": not banners, "lights": lights["headline"] == people.headline, "jobs": people.agree()}
         for part, right in is_right.items():
             if not right:
                 wrong.add(part)
@@ -244,13 +246,15 @@ def _row(name: str, people: People, seen: Seen, healed: Sequence[str], stops: in
     return f"| {name} | {banners} | {lights or 'nothing'} | {' | '.join(healed)} | {led} | {went_on} |{differing}"
 
 
-def quiet(people: People) -> dict[str, str]:
-    """Return the lights when they have been the same, without a banner, for a while."""
+def quiet(people: People, seconds: float = _QUIET_SECONDS) -> dict[str, str]:
+    """Return the lights when they have been as they usually are, or else the same, without a banner, for so long."""
     known, since = people.lights(), time.monotonic()
-    while time.monotonic() - since < _QUIET_SECONDS:
+    while time.monotonic() - since < seconds:
         time.sleep(1)
-        if (now := people.lights())["headline"] != known["headline"] or people.banners():
-            known, since = now, time.monotonic()
+        now = people.lights()
+        if now["headline"] != (people.headline or known["headline"]) or people.banners():
+            since = time.monotonic()
+        known = now
     return known
 
 
@@ -302,6 +306,7 @@ def faulty(folder: Path) -> Iterator[FaultyGrid]:
         grid.start_nodes()
         grid.start_controller()
         grid.start_web()
+        grid.start_proxy()
         yield grid
 
 
@@ -310,6 +315,7 @@ def main(names: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, faulty(Path(folder)) as grid:
         people = People(grid, {name: Session(grid, name) for name in ("operator", "scientist")})
         people.launch_lasting(JOBS)
+        people.headline = quiet(people, _FIRST_SECONDS)["headline"]
         if not names or "launches" in names:
             print("| an answer takes | from the form to the pod | to *Running* |\n|---|---|---|")
             for line in launches(people):

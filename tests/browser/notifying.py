@@ -25,9 +25,9 @@ from tests.support.http_server import certificate, serving
 from tests.support.virtual import repeat
 
 LONG = (
-    "Its pod is gone: its node was removed, somebody deleted it, or the cluster was restored from a backup. The project's files are kept; launch it again. "
-    * 3
-)
+    "Its pod is gone: its node was removed, somebody deleted it, or the cluster was restored from a backup. "
+    "The project's files are kept; launch it again. "
+) * 3
 
 
 async def notifications(stage: Stage) -> None:

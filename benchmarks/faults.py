@@ -31,9 +31,8 @@ from typing import Any
 import yaml
 
 from benchmarks.faultyserver import FaultyServer
-from tests.end_to_end.pages import words
+from tests.end_to_end.grid import Session, words
 from tests.end_to_end.real import ACCESS, API_DOWN, API_UP, NAMESPACE, RealGrid, cluster_of
-from tests.end_to_end.scripts import Session
 from tests.support.waiting import wait_until
 
 LASTS = 30.0

@@ -295,3 +295,21 @@ async def test_two_never_work_however_answers_come(phases: list[tuple[float, flo
         await until(lambda: len(working) == 1, within=60)
     await cluster.settle()
     assert all(len(candidate.began) == len(candidate.ended) for candidate in candidates)
+
+
+@virtual_time
+async def test_candidate_lacks_an_api_server_that_starts_and_then_rights() -> None:
+    """A server that starts forbids everything; what it goes on forbidding is missing."""
+    cluster = FakeCluster()
+    election = Election(cluster, name="controller", namespace=NAMESPACE, identity="a", monotonic=loop_time)
+    cluster.available = False
+    task = asyncio.create_task(election.lead(lambda: asyncio.sleep(1e6)))
+    await passes(30)
+    assert "does not answer" in election.failure
+    cluster.forbidden[LEASES] = "leases is forbidden"
+    cluster.available = True
+    await until(lambda: "starts" in election.failure, within=5)
+    await until(lambda: "leases is forbidden" in election.failure, within=30)
+    cluster.forbidden.clear()
+    await until(lambda: election.failure == "", within=5)
+    await cancelled(task)

@@ -10,6 +10,7 @@ from grid.core.quantity import format_bytes, is_gpu, whole
 from grid.core.regexes import Expression, Match, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import folded
+from grid.diagnosis.beside import PROGRAM
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
@@ -44,6 +45,10 @@ KUBELET_CAUSES = RuleTable(
 _SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.executions.storage`
 _SCRATCH = frozenset({"home", "runtime", "local"})
 _USED = RepeatedExpression(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
+# In bytes beyond the request: less is no fault of the program, and no larger tier helps.
+_WORTH_A_TIER = {"ephemeral-storage": 2**30, "memory": 2**28}
+_LARGER_TIER: tuple[Who, str] = "you", _("Launch it again on a tier that requests as much as it uses.")
+_NO_FAULT: tuple[Who, str] = "operator", _("Launch it again: it was not at fault. Ask an operator what fills the node.")
 _SHORTAGES = {
     **dict.fromkeys(("ephemeral-storage", "inodes", "Disk"), _("disk")),
     **dict.fromkeys(("pids", "PID"), _("process ids")),
@@ -174,10 +179,18 @@ def _under_pressure(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagno
 
 def _short_of(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     sentence = _("The node ran short of {shortage} and evicted this", shortage=_SHORTAGES.get(match[1], match[1]))
-    if used := _used(pod, match[1]):
-        step = _("Launch it again on a tier that requests as much as it uses.")
-        return Diagnosis("evicted", f"{sentence}: {used}.", "problem", "you", step, evidence)
-    return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+    if not (used := _used(pod, match[1])):
+        return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+    sentence, then, uses = f"{sentence}: {used}", _LARGER_TIER, _USED.findall(pod.status.message)
+    try:  # of each container that uses more than it requests, however little that is
+        excess, largest = max((whole(used) - whole(requested), name) for name, used, requested in uses)
+    except ValueError:
+        excess, largest = 2**63, PROGRAM
+    if excess < _WORTH_A_TIER.get(match[1], 0):
+        sentence, then = _("{sentence}, which is not why the node ran short", sentence=sentence), _NO_FAULT
+    elif largest != PROGRAM and PROGRAM in [container.name for container in pod.spec.containers]:
+        then = "admin", _("Launch it again; ask your admin about container {name}, not the program's.", name=largest)
+    return Diagnosis("evicted", f"{sentence}.", "problem", *then, evidence)
 
 
 EVICTIONS = RuleTable(
@@ -191,13 +204,13 @@ EVICTIONS = RuleTable(
 def _used(pod: Pod, resource: str) -> str:
     """Return "it used 2.3 GiB and requests none", with each container that the kubelet names if the pod has several."""
     several = len(pod.spec.containers) + len(pod.spec.init_containers) > 1
-    parts = []
-    for name, used, requested in _USED.findall(pod.status.message):
+    parts, uses = [], _USED.findall(pod.status.message)
+    for name, used, requested in uses:
         if resource in ("memory", "ephemeral-storage"):
             used, requested = _bytes(used), _bytes(requested)
         asked = _("none") if requested in ("0", "0 B") else requested
         words = _("it used {used} and requests {asked}")
-        if several:
+        if several or len(uses) > 1:
             words = _("container {name} used {used} and requests {asked}")
         parts.append(words.format(name=name, used=used, asked=asked))
     return "; ".join(parts)

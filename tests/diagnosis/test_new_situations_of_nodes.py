@@ -1,0 +1,76 @@
+"""What is said of faults of nodes and of the cloud, in situations that an expert wrote down before reading any rule.
+
+The texts are those of kubelet, containerd and cri-o, of the cluster autoscaler of GKE, EKS and AKS, of Karpenter and of Kueue.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Event, Pod
+from tests.support.builders import MOMENT, decode, pod
+
+EVICTED = "The node was low on resource: {resource}. Threshold quantity: 10Gi, available: 9Gi. "
+USES = "Container {name} was using {used}, request is {asked}, has larger consumption of {resource}. "
+SANDBOX = "Failed to create pod sandbox: rpc error: code = Unknown desc = "
+TASK = 'failed to start sandbox "3f1c": failed to create containerd task: '
+CGROUPS = (
+    TASK
+    + "failed to create shim task: OCI runtime create failed: runc create failed: expected cgroupsPath to be of format "
+    '"slice:prefix:name" for systemd cgroups, got "/kubepods/burstable/pod0b4e/3f1c" instead: unknown'
+)
+FORK = TASK + "failed to start shim: start failed: : fork/exec /usr/bin/shim: resource temporarily unavailable: unknown"
+CALICO = 'failed to setup network for sandbox "3f1c": plugin type="calico" failed (add): connection is unauthorized'
+MULTUS = (
+    "failed to create pod network sandbox k8s_p_lab_0(3f1c): error adding pod lab_p to CNI network "
+    '"multus-cni-network": plugin type="multus-shim" failed (add): timed out waiting for OVS port binding'
+)
+NO_GPU = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+MISMATCH = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+FAILED = "Node scale up in zones {zone} associated with this pod failed: {why}. Pod is at risk of not being scheduled."
+TRIGGERED = "pod triggered scale-up: [{gpu-a 0->1 (max: 4)}]"
+BACKED_OFF = "pod didn't trigger scale-up: 1 in backoff after failed scale-up, 2 node(s) didn't match Pod's node affinity/selector"
+CILIUM, UNINITIALIZED = "node.cilium.io/agent-not-ready", "node.cloudprovider.kubernetes.io/uninitialized"
+
+
+def assert_says(diagnosis: Diagnosis, severity: str, who: str, *words: str, never: Iterable[str] = ()) -> None:
+    assert (diagnosis.severity, diagnosis.who) == (severity, who), diagnosis
+    text = f"{diagnosis.sentence} {diagnosis.next_step}"
+    assert [each for each in words if each not in text] == [], text
+    assert [each for each in never if each in text] == [], text
+
+
+def explain(raw: dict[str, Any], *events: dict[str, Any], **more: Any) -> Diagnosis:
+    return explain_pod(decode(raw, Pod), [decode(each, Event) for each in events], now=MOMENT, **more)
+
+
+def evicted(resource: str, *uses: tuple[str, str, str], containers: Iterable[str] = ("run",)) -> Diagnosis:
+    used = "".join(USES.format(name=name, used=used, asked=asked, resource=resource) for name, used, asked in uses)
+    status = {"reason": "Evicted", "message": EVICTED.format(resource=resource) + used}
+    specs = [{"name": name, "image": "lab:4"} for name in containers]
+    return explain(pod("p", node="node-1", phase="Failed", containers=specs, status=status))
+
+
+@pytest.mark.parametrize(
+    ("resource", "used", "asked"), [("ephemeral-storage", "34Mi", "0"), ("memory", "8232Mi", "8Gi")]
+)
+def test_small_user_of_full_node_is_not_at_fault(resource: str, used: str, asked: str) -> None:
+    answer = evicted(resource, ("run", used, asked))
+    assert_says(answer, "problem", "operator", "not why the node ran short", "not at fault", never=["tier"])
+
+
+@pytest.mark.parametrize(
+    ("resource", "used", "asked"), [("ephemeral-storage", "41Gi", "0"), ("memory", "8700Mi", "8Gi")]
+)
+def test_large_user_of_full_node_needs_larger_tier(resource: str, used: str, asked: str) -> None:
+    answer = evicted(resource, ("run", used, asked))
+    assert_says(answer, "problem", "you", "on a tier that requests as much as it uses", never=["not at fault"])
+
+
+@pytest.mark.parametrize("uses", [[("istio-proxy", "41Gi", "0")], [("istio-proxy", "41Gi", "0"), ("run", "34Mi", "0")]])
+def test_full_disk_is_blamed_on_injected_container(uses: list[tuple[str, str, str]]) -> None:
+    answer = evicted("ephemeral-storage", *uses, containers=["run", "istio-proxy"])
+    assert_says(answer, "problem", "admin", "istio-proxy used 41 GiB", "ask your admin about container istio-proxy")

@@ -46,9 +46,14 @@ NODE_FAULTS = RuleTable(
      _("its network is not ready")),
     ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image, having no access to {registry}")),
     ("cgroups", r"/sys/fs/cgroup\S*: no space left on device", _("its kernel has no cgroups left (its disk is not full)")),
+    ("cgroup-driver", r"expected cgroupsPath to be|cgroup ?driver",
+     _("it is set up wrongly (its kubelet and its container runtime have different cgroup drivers)")),
+    ("no-processes", r"(?:fork|clone|thread)\b.*resource temporarily unavailable", _("it has no room for more processes")),
+    ("no-disk", r"\b(?:mkdir|write|open) \S+: no space left on device", _("its disk is full")),
     ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
 )  # fmt: skip
 _NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
+_LOOK_STEP = _("Ask an operator to look at the node; launched again, this may get another one.")
 _CGROUPS_STEP = _("Ask an operator to drain and reboot the node; launched again, this may get another one.")
 _NODE_IS_NEW, _PREPARED_BY_THEN = timedelta(minutes=5), timedelta(minutes=15)
 _RESTART_IS_NEWS = timedelta(minutes=10)
@@ -205,9 +210,11 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
 
 
 def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:
-    key, why, match = NODE_FAULTS.find(warning.message) or ("", "", None)
-    why = why.format(registry=next(iter(match.groups()), "") if match else "")
-    code, step = "sandbox", _CGROUPS_STEP if key == "cgroups" else _("Ask an operator to look at the node.")
+    # What is not known is quoted from where each runtime has named the sandbox.
+    says = folded(warning.message.partition('": ')[2] or warning.message.rpartition("desc = ")[2])
+    key, why, match = NODE_FAULTS.find(warning.message) or ("", "{says}", None)
+    why = why.format(registry=next(iter(match.groups()), "") if match else "", says=says)
+    code, step = "sandbox", _CGROUPS_STEP if key == "cgroups" else _LOOK_STEP
     if warning.reason == "FailedCreatePodSandBox" or key == "cgroups":
         sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
     elif warning.reason == "NetworkNotReady" and timedelta(0) < waited < _NODE_IS_NEW:

@@ -92,6 +92,18 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "pause-image": ('failed to get sandbox image "registry.k8s.io/pause:3": i/o timeout', 'failed to pull image "lab:4": i/o timeout'),
         "cgroups": ("mkdir /sys/fs/cgroup/kubepods.slice: no space left on device", "mkdir /var/lib/kubelet: no space left on device"),
+        "cgroup-driver": (
+            'expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups, got "/kubepods/burstable/pod0b4e" instead',
+            "open /sys/fs/cgroup/kubepods.slice: no such file or directory",
+        ),
+        "no-processes": (
+            "start failed: : fork/exec /usr/bin/containerd-shim-runc-v2: resource temporarily unavailable",
+            "dial unix /run/flannel.sock: connect: resource temporarily unavailable",
+        ),
+        "no-disk": (
+            "write /var/lib/containerd/io.containerd.runtime.v2.task/k8s.io/3f1c/config.json: no space left on device",
+            "inotify_add_watch /etc/cni/net.d: no space left on device",
+        ),
         "network": ("cni plugin not initialized", "cni plugin answered late"),
         "runtime-down": (
             'dial unix /run/containerd/containerd.sock: connect: connection refused',

@@ -11,7 +11,8 @@ import pytest
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod
-from tests.support.builders import MOMENT, decode, pod
+from tests.diagnosis.situations import event_saying
+from tests.support.builders import MOMENT, container_status, decode, pod
 
 EVICTED = "The node was low on resource: {resource}. Threshold quantity: 10Gi, available: 9Gi. "
 USES = "Container {name} was using {used}, request is {asked}, has larger consumption of {resource}. "
@@ -74,3 +75,23 @@ def test_large_user_of_full_node_needs_larger_tier(resource: str, used: str, ask
 def test_full_disk_is_blamed_on_injected_container(uses: list[tuple[str, str, str]]) -> None:
     answer = evicted("ephemeral-storage", *uses, containers=["run", "istio-proxy"])
     assert_says(answer, "problem", "admin", "istio-proxy used 41 GiB", "ask your admin about container istio-proxy")
+
+
+@pytest.mark.parametrize(
+    ("message", "words", "never"),
+    [
+        (CGROUPS, ["its kubelet and its container runtime have different cgroup drivers"], []),
+        (FORK, ["it has no room for more processes"], []),
+        (CALICO, [': plugin type="calico" failed (add): connection is unauthorized.'], ["3f1c"]),
+        (MULTUS, [': plugin type="multus-shim" failed (add): timed out waiting for OVS port binding.'], ["3f1c"]),
+        ("context deadline exceeded", ["network or sandbox: context deadline exceeded."], []),
+        ("mkdir /run/containerd/0b4e: no space left on device", ["its disk is full"], []),
+    ],
+)
+def test_failed_sandbox_names_fault_of_its_node(message: str, words: list[str], never: list[str]) -> None:
+    creating = container_status(state={"waiting": {"reason": "ContainerCreating"}})
+    answer = explain(
+        pod("p", node="node-1", statuses=[creating]),
+        event_saying("FailedCreatePodSandBox", SANDBOX + message) | {"type": "Warning"},
+    )
+    assert_says(answer, "problem", "operator", *words, "launched again, this may get another one", never=never)

@@ -5,12 +5,13 @@ time give the same words.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from grid.core.quantity import format_bytes
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import duration, exact_duration, folded, listed
+from grid.core.wording import capitalised, duration, exact_duration, folded, listed
 from grid.diagnosis.beside import part_of, programs
 from grid.diagnosis.containers import NODE_FAULTS, OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
 from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since
@@ -29,6 +30,8 @@ from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated, tru
 __all__ = ["Diagnosis", "explain_end", "explain_pod"]
 
 _STUCK, _IS_NEW = timedelta(minutes=1), timedelta(minutes=5)
+_KEPT = _("the project's files are kept.")
+_GIVEN_UP = timedelta(minutes=10)  # Kubernetes gives up what runs on a silent node after 5
 _BYTES = RepeatedExpression(r"\d{7,}")
 # By a condition and its reason: how a pod runs otherwise than it was asked to, who can act, and how.
 _UNLIKE_ASKED: dict[tuple[str, str], tuple[str, Who, str]] = {
@@ -62,7 +65,7 @@ def explain_pod(
     if pod.metadata.deletion_timestamp is not None:
         return _ending(pod, events, node, now)
     if pod.status.phase == "Unknown":
-        return _node_lost(pod, quoted(pod.status.message))
+        return _node_lost(pod, quoted(pod.status.message), timedelta(0))
     if not pod.spec.node_name:
         return explain_placement(pod, events, scheduling, now=now)
     if is_node_deleted:
@@ -139,9 +142,10 @@ def _ending(pod: Pod, events: Sequence[Event], node: Node | None, now: datetime)
     if pod.metadata.finalizers and is_confirmed:
         return _finalized(pod, overdue, evidence)
     was_left = disruption is not None and disruption.reason == "DeletionByTaintManager" and overdue > _STUCK
-    lost = _silent_node(pod, events, node, now) or (_node_lost(pod, evidence) if was_left else None)
+    lost = _silent_node(pod, events, node, now) or (_node_lost(pod, evidence, overdue) if was_left else None)
     if lost is not None:
-        return lost
+        late = _(" This should have ended {ago} ago, which only the node can confirm.", ago=duration(overdue))
+        return replace(lost, sentence=lost.sentence + late) if overdue > _STUCK else lost
     if overdue <= _STUCK:
         cause = disruption_cause(pod, disruption) if disruption else ""
         because = _(" because {cause}", cause=cause) if cause else ""
@@ -157,22 +161,14 @@ def _has_stopped(pod: Pod) -> bool:
 
 def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that has ended and stays as an object: something else has to finish first, whatever the node does."""
-    names, number = listed(pod.metadata.finalizers), len(pod.metadata.finalizers)
+    number = len(pod.metadata.finalizers)
+    names = ngettext("the finalizer {names}", "the finalizers {names}", number, names=listed(pod.metadata.finalizers))
     if overdue <= _STUCK:
-        sentence = ngettext(
-            "Ended; waiting for the finalizer {names} to be removed.",
-            "Ended; waiting for the finalizers {names} to be removed.",
-            number,
-            names=names,
-        )
+        sentence = _("Ended; waiting for {names} to be removed.", names=names)
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
-    sentence = ngettext(
-        "The finalizer {names} has kept this from being deleted for {overdue}.",
-        "The finalizers {names} have kept this from being deleted for {overdue}.",
-        number,
-        names=names,
-        overdue=duration(overdue),
-    )
+    singular = _("{names} has kept this from being deleted for {overdue}.")
+    several = _("{names} have kept this from being deleted for {overdue}.")
+    sentence = ngettext(singular, several, number, names=capitalised(names), overdue=duration(overdue))
     step = ngettext(
         "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number
     )
@@ -207,9 +203,9 @@ def _failed(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     if reason == "Evicted":
         return explain_evicted(pod, evidence)
     if disruption is not None and disruption.reason == "DeletionByPodGC":
-        return _node_lost(pod, evidence, is_gone=True)
-    if reason == "NodeLost":
         return _node_lost(pod, evidence)
+    if reason == "NodeLost":
+        return _node_lost(pod, evidence, timedelta(0))
     if disruption is not None:
         return explain_disrupted(pod, disruption, evidence, latest(events, "Evicted"))
     if is_rejected(pod):
@@ -270,14 +266,15 @@ def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: date
     of_node = next((each for each in node.status.conditions if each.type == "Ready"), None) if node else None
     if node and of_node:
         if of_node.status != "False" or since(node.metadata.creation_timestamp, now) < _IS_NEW:
-            return _node_lost(pod, quoted(of_node.message)) if of_node.status == "Unknown" else None
+            silent = since(of_node.last_transition_time, now)
+            return _node_lost(pod, quoted(of_node.message), silent) if of_node.status == "Unknown" else None
         why, says = NODE_FAULTS.meaning(of_node.message) or of_node.reason, folded(of_node.message)
         sentence = _("Node {node} is not ready: {why} ({says}).", node=node.metadata.name, why=why, says=says)
         return _unready(sentence, of_node.message)
     if ready is None or ready.status == "True":
         return None
     if ready.status == "Unknown":
-        return _node_lost(pod, quoted(ready.message))
+        return _node_lost(pod, quoted(ready.message), since(ready.last_transition_time, now))
     statuses = pod.status.container_statuses
     if not statuses or not all(status.ready for status in statuses):
         return None
@@ -306,13 +303,20 @@ def _unlike_asked(pod: Pod, why: Diagnosis, now: datetime) -> Diagnosis:
     return why
 
 
-def _node_lost(pod: Pod, evidence: tuple[str, ...], *, is_gone: bool = False) -> Diagnosis:
+def _node_lost(pod: Pod, evidence: tuple[str, ...], silent: timedelta | None = None) -> Diagnosis:
+    """Explain a pod whose node has been silent, for at least that time, or is gone (None)."""
+    who: Who = "operator"
+    sentence, step = _("{node} no longer answers."), _("If it does not come back soon, launch this again; {kept}")
+    if silent is None:
+        who, sentence, step = "you", _("{node} no longer exists."), _("Launch this again; {kept}")
+    elif silent >= _GIVEN_UP:
+        sentence = _("{node} has not answered for {silent}.")
+        step = _(
+            "Launch this again; {kept} Ask an operator to restart the node, or to delete it, which frees its volumes."
+        )
     node = _("Node {node}", node=pod.spec.node_name) if pod.spec.node_name else _("Its node")
-    if is_gone:
-        step = _("Launch this again; the project's files are kept.")
-        return Diagnosis("node_lost", _("{node} no longer exists.", node=node), "problem", "you", step, evidence)
-    step = _("If it does not come back soon, launch this again; the project's files are kept.")
-    return Diagnosis("node_lost", _("{node} no longer answers.", node=node), "problem", "operator", step, evidence)
+    sentence = sentence.format(node=node, silent=duration(silent or timedelta(0)))
+    return Diagnosis("node_lost", sentence, "problem", who, step.format(kept=_KEPT), evidence)
 
 
 def _node_deleted(pod: Pod) -> Diagnosis:

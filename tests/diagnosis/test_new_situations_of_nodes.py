@@ -4,15 +4,16 @@ The texts are those of kubelet, containerd and cri-o, of the cluster autoscaler 
 """
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Event, Pod
+from grid.kube.objects import Event, Node, Pod
 from tests.diagnosis.situations import event_saying
-from tests.support.builders import MOMENT, container_status, decode, pod
+from tests.support.builders import MOMENT, condition, container_status, decode, metadata, node, pod, stamp
 
 EVICTED = "The node was low on resource: {resource}. Threshold quantity: 10Gi, available: 9Gi. "
 USES = "Container {name} was using {used}, request is {asked}, has larger consumption of {resource}. "
@@ -95,3 +96,25 @@ def test_failed_sandbox_names_fault_of_its_node(message: str, words: list[str], 
         event_saying("FailedCreatePodSandBox", SANDBOX + message) | {"type": "Warning"},
     )
     assert_says(answer, "problem", "operator", *words, "launched again, this may get another one", never=never)
+
+
+def left_on(minutes: float, status: str, message: str) -> Diagnosis:
+    """Explain a pod that is being deleted, on a node that has been in that state for that time."""
+    since = MOMENT - timedelta(minutes=minutes)
+    silent = node(
+        "node-1", created=MOMENT - timedelta(days=4), conditions=[condition("Ready", status, "", message, at=since)]
+    )
+    raw = pod("p", node="node-1", phase="Running", statuses=[container_status(state={"running": {}}, ready=True)])
+    deleted = {"deletionTimestamp": stamp(since + timedelta(minutes=5)), "deletionGracePeriodSeconds": 30}
+    return explain({**raw, "metadata": metadata("p") | deleted}, node=decode(silent, Node))
+
+
+def test_pod_left_on_silent_node_says_since_when() -> None:
+    answer = left_on(40, "Unknown", "Kubelet stopped posting node status.")
+    words = "has not answered for 40 minutes", "should have ended 35 minutes ago", "frees its volumes"
+    assert_says(answer, "problem", "operator", *words, never=["soon", "given time"])
+
+
+def test_pod_left_on_unready_node_is_not_just_ending() -> None:
+    answer = left_on(40, "False", "container runtime is down")
+    assert_says(answer, "problem", "operator", "runtime does not answer", "should have ended 35 minutes ago")

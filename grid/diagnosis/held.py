@@ -19,6 +19,7 @@ _COUNTS_NODES = "nodes are available"
 _NO_PREEMPTION = ("Preemption is not helpful", "No preemption victims")
 # While a claim is missing that a controller makes for the pod.
 _AWAITS_CLAIM = Expression(r"^$|controller to create|not created yet")
+_KUEUE = "kueue.x-k8s.io/"
 
 
 def is_unplaced(pod: Pod) -> bool:
@@ -120,6 +121,11 @@ def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
 
 def _gated(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     names = [gate.name for gate in pod.spec.scheduling_gates]
+    if names and all(name.startswith(_KUEUE) for name in names):
+        queue = pod.metadata.labels.get(f"{_KUEUE}queue-name", "")
+        sentence = _("Waits until Kueue admits it from its queue{queue}.", queue=f" {queue}" if queue else "")
+        step = _("Wait: it starts by itself. If it lasts, ask your admin about the queue and its quota.")
+        return Diagnosis("gated", sentence, "wait", "admin", step, evidence)
     sentence = _("Something in the cluster holds this back on purpose.")
     if names:
         sentence = ngettext(

@@ -118,3 +118,29 @@ def test_pod_left_on_silent_node_says_since_when() -> None:
 def test_pod_left_on_unready_node_is_not_just_ending() -> None:
     answer = left_on(40, "False", "container runtime is down")
     assert_says(answer, "problem", "operator", "runtime does not answer", "should have ended 35 minutes ago")
+
+
+@pytest.mark.parametrize(
+    ("gates", "labels", "who", "words"),
+    [
+        (
+            ["kueue.x-k8s.io/admission"],
+            {"kueue.x-k8s.io/queue-name": "vision"},
+            "admin",
+            "Kueue admits it from its queue vision.",
+        ),
+        (["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"], {}, "admin", "Kueue admits it from its queue."),
+        (
+            ["kueue.x-k8s.io/admission", "lab.example/hold"],
+            {},
+            "operator",
+            "kueue.x-k8s.io/admission and lab.example/hold",
+        ),
+    ],
+)
+def test_gate_of_kueue_is_a_queue(gates: list[str], labels: dict[str, str], who: str, words: str) -> None:
+    refused = condition(
+        "PodScheduled", "False", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"
+    )
+    spec = {"schedulingGates": [{"name": name} for name in gates]}
+    assert_says(explain(pod("p", conditions=[refused], spec=spec, labels=labels)), "wait", who, words)

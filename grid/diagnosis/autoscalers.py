@@ -162,17 +162,13 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         step = _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}", by_hand=_BY_HAND)
         return Diagnosis("metrics_missing", sentence, "problem", "operator", step, evidence)
     if unrequested := _NOT_REQUESTED.search(message):
-        resource = _NAMES.get(unrequested[1], unrequested[1])
+        container, resource = unrequested[2], _NAMES.get(unrequested[1], unrequested[1])
+        request = _("container {name} requests", name=container) if container else _("pods request")
         sentence = _(
-            "The workers' pods request no {resource}, so there is nothing to compare their {resource} use with, "
+            "The workers' {request} no {resource}, so there is nothing to compare their {resource} use with, "
             "and their number does not follow the load."
         )
-        if unrequested[2]:
-            sentence = _(
-                "The workers' container {container} requests no {resource}, so there is nothing to compare their {resource} "
-                "use with, and their number does not follow the load."
-            )
-        sentence = sentence.format(container=unrequested[2], resource=resource)
+        sentence = sentence.format(request=request, resource=resource)
         step = _("Ask your admin to add the request; then launch again.")
         return Diagnosis("requests_missing", sentence, "problem", "admin", step, evidence)
     if active.reason == "AmbiguousSelector":

@@ -119,12 +119,9 @@ def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime, *, 
     growth = _SCALE_UP.search(event.message)
     where = ""
     if growth:
+        group = _(", its node group {group}", group=growth[1]) if pool and pool != growth[1] else ""
         sizes = pool_growth(*growth.groups()[1:])
-        where = _(" in the pool {pool} ({growth})", pool=pool or growth[1], growth=sizes)
-        if pool and pool != growth[1]:
-            where = _(
-                " in the pool {pool}, its node group {group} ({growth})", pool=pool, group=growth[1], growth=sizes
-            )
+        where = _(" in the pool {pool}{group} ({growth})", pool=pool or growth[1], group=group, growth=sizes)
     if waited > _NODE_SHOULD_BE_THERE:
         time = duration(waited)
         sentence = _("A new node{where} was requested {waited} ago and has not come.", where=where, waited=time)
@@ -176,11 +173,8 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     are_full = ngettext(
         "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full
     )
-    have_failed = ngettext(
-        "the cloud could not deliver a node of {count:,} node group, and is asked again after a while",
-        "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while",
-        failed,
-    )
+    have_failed = _("the cloud could not deliver a node of {groups}, and is asked again after a while")
+    have_failed = have_failed.format(groups=plural(failed, "node group", "node groups"))
     parts = [words for number, words in ((full, are_full), (failed, have_failed)) if number]
     untried = len(parts)
     small, others = _resources_short(groups), []
@@ -231,15 +225,8 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
     foreign = sum(count for reason, count in reasons.items() if _is_mismatch(reason))
     if pool and foreign and cordoned + tainted:
         # The scheduler says the first complaint of each node, so the closed ones may be of any pool.
-        sentence = ngettext(
-            "No open node{of_pool}: of the whole cluster, {count:,} node "
-            "is cordoned, tainted or not ready, and {foreign:,} of other pools.",
-            "No open node{of_pool}: of the whole cluster, {count:,} nodes "
-            "are cordoned, tainted or not ready, and {foreign:,} of other pools.",
-            cordoned + tainted,
-            of_pool=_of(pool),
-            foreign=foreign,
-        )
+        sentence = _("No open node{of_pool}: of the whole cluster, {closed}, and {foreign:,} of other pools.")
+        sentence = sentence.format(of_pool=_of(pool), closed=_closed_words(cordoned + tainted), foreign=foreign)
         step = _("Choose another tier, or ask an operator about the pool's nodes.")
         return Diagnosis("no_such_node", sentence, "problem", "operator", step, evidence)
     if cordoned:
@@ -294,21 +281,19 @@ def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, eviden
     """Explain a pod that is larger than each node of which the scheduler says a size: it says none of a closed node's."""
     closed = sum(count for reason, count in nodes.items() if _TAINT in reason or _CORDONED in reason)
     if closed:
-        sentence = ngettext(
-            "No node{of_pool} that is open to this is large enough: {short}. "
-            "Of the whole cluster, {count:,} node is cordoned, tainted or not ready.",
-            "No node{of_pool} that is open to this is large enough: {short}. "
-            "Of the whole cluster, {count:,} nodes are cordoned, tainted or not ready.",
-            closed,
-            of_pool=_of(pool),
-            short=listed(short),
-        )
+        sentence = _("No node{of_pool} that is open to this is large enough: {short}. Of the whole cluster, {closed}.")
+        sentence = sentence.format(of_pool=_of(pool), short=listed(short), closed=_closed_words(closed))
         step = _("Choose a smaller tier, or ask an operator about the nodes that are closed.")
         return Diagnosis("small_nodes", sentence, "problem", "operator", step, evidence)
     sentence = _("No node{of_pool} is large enough for this tier, not even an empty one: {short}.")
     sentence = sentence.format(of_pool=_of(pool), short=listed(short))
     step = _("Choose a smaller tier; tell your admin that this one fits no node.")
     return Diagnosis("too_large", sentence, "problem", "admin", step, evidence)
+
+
+def _closed_words(number: int) -> str:
+    singular = _("{count:,} node is cordoned, tainted or not ready")
+    return ngettext(singular, _("{count:,} nodes are cordoned, tainted or not ready"), number)
 
 
 def _is_full(reason: str) -> bool:

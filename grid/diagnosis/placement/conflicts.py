@@ -118,16 +118,11 @@ def _words(part: _Part, number: int, total: int, who: str) -> str:
     if part.kind == "beside":
         return _lonely_words(part, number, total, who)
     subject = part.subjects[0] if len(part.subjects) == 1 else _("a pod that must be apart from this")
-    if part.key == HOSTNAME:
-        return ngettext("{who} already runs {subject}", "{who} already run {subject}", verbs, who=who, subject=subject)
-    return ngettext(
-        "{who} is in a {area} that already runs {subject}",
-        "{who} are in a {area} that already runs {subject}",
-        verbs,
-        who=who,
-        area=area(part.key),
-        subject=subject,
-    )
+    singular, several = _("{who} already runs {subject}"), _("{who} already run {subject}")
+    if part.key != HOSTNAME:
+        singular = _("{who} is in a {area} that already runs {subject}")
+        several = _("{who} are in a {area} that already runs {subject}")
+    return ngettext(singular, several, verbs, who=who, area=area(part.key), subject=subject)
 
 
 def _lonely_words(part: _Part, number: int, total: int, who: str) -> str:

@@ -143,13 +143,11 @@ class Scene:
             return self._without_nodes("cordoned", sentence, step=_("Ask an operator when the nodes take work again."))
         taints = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "taint")))
         keys = [taint.partition("=")[0] for taint in taints]
-        forms = _("{nodes} is closed to this by {taints}{others}"), _("{nodes} are closed to this by {taints}{others}")
-        if all(map(is_for_other_work, keys)):
-            singular = _("{nodes} is kept for other work by {taints}{others}")
-            forms = singular, _("{nodes} are kept for other work by {taints}{others}")
+        state = _("kept for other work") if all(map(is_for_other_work, keys)) else _("closed to this")
+        forms = _("{nodes} is {state} by {taints}{others}"), _("{nodes} are {state} by {taints}{others}")
         words = ngettext("the taint {taints}", "the taints {taints}", len(taints), taints=listed(taints))
         these, others = self._these(nodes, usable), self._rest(nodes, usable)
-        sentence = ngettext(*forms, count(nodes), nodes=these, taints=words, others=others)
+        sentence = ngettext(*forms, count(nodes), nodes=these, state=state, taints=words, others=others)
         step = _("Choose another tier, or ask an operator about the taint.")
         return self._without_nodes("tainted", sentence, step=step)
 
@@ -239,27 +237,15 @@ class Scene:
     def _busy_words(self, waiting: Sequence[NodeSituation]) -> str:
         full = [situation for situation in waiting if "full" in situation.kinds]
         free, number, nodes = most(full, "full"), count(waiting), self._may_use(waiting)
-        are_only_full = all(situation.kinds == {"full"} for situation in waiting)
-        if are_only_full and set(free) == {PODS}:
-            return ngettext(
-                "{nodes} runs as many pods as it may", "{nodes} run as many pods as they may", number, nodes=nodes
-            )
-        if are_only_full:
+        forms, needs = (_("{nodes} is full: this needs {needs}"), _("{nodes} are full: this needs {needs}")), ""
+        if not all(situation.kinds == {"full"} for situation in waiting):
+            forms = _("{nodes} has no place for it: {needs}"), _("{nodes} have no place for it: {needs}")
+            needs = conflicts(self.placement, waiting, self.situations)
+        elif set(free) == {PODS}:
+            forms = _("{nodes} runs as many pods as it may"), _("{nodes} run as many pods as they may")
+        else:
             needs = self._lacking(full, free)
-            return ngettext(
-                "{nodes} is full: this needs {needs}",
-                "{nodes} are full: this needs {needs}",
-                number,
-                nodes=nodes,
-                needs=needs,
-            )
-        return ngettext(
-            "{nodes} has no place for it: {reasons}",
-            "{nodes} have no place for it: {reasons}",
-            number,
-            nodes=nodes,
-            reasons=conflicts(self.placement, waiting, self.situations),
-        )
+        return ngettext(*forms, number, nodes=nodes, needs=needs)
 
     def _lacking(self, full: Sequence[NodeSituation], free: dict[str, int]) -> str:
         """Return what is needed and what is free; numbers only where all nodes lack the same."""

@@ -14,12 +14,13 @@ from grid.core.labels import NODE_POOL
 from grid.core.quantity import is_gpu
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import capitalised, duration, listed, plural
+from grid.core.wording import capitalised, duration, folded, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
-from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest, quoted, since
+from grid.diagnosis.diagnosis import SCALING, Diagnosis, Severity, Who, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.mounts import claims_in_words
+from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
@@ -39,6 +40,22 @@ _VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "e
 _CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
 _FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
 _BACKOFF = "in backoff after failed scale-up"
+# Why the cloud delivered no node, by the errors of AWS, Azure and Google; {what} is the first group, or all that is said.
+CLOUD_REFUSALS = RuleTable(
+    ("quota-limit", r"(vCPU limit of \d+|Quota '\w+')", _("the cloud account's quota is used up ({what})")),
+    ("quota", r"(?i)quota|(?:Limit|Count)(?:Exceeded|Reached)", _("the cloud account's quota is used up")),
+    ("addresses", r"(?i)IP.?space|free.?(?:IP.?)?address|subnet\w*full", _("the cluster's network has no free addresses for another node")),
+    ("zone", r"zones ([\w, -]+) assoc.*out of resources|you requested \(([\w-]+)\)", _("the cloud has no such machine in {what} now")),
+    ("stock", r"(?i)out.of.resources|stockout|pool_exhausted|sufficient\W?\w*capacity|SkuNot|AllocationFailed",
+     _("the cloud has no such machine now")),
+    ("refused", r"(?i)service account|permission|denied|forbidden|authori[sz]ed|violate|invalid|not ?found|not ?exist",
+     _("the cloud refuses it: {what}")),
+)  # fmt: skip
+_REPAIRS = {
+    "quota": _("Ask an operator to have the quota raised or to end other nodes"), "refused": _("Ask an operator to repair that"),
+    "addresses": _("Ask an operator to give the network more addresses or to end other nodes"),
+}  # fmt: skip
+_OF_GKE = Expression(r"associated with this pod failed: (.+?)\. Pod is at risk")
 
 
 def counted_reasons(message: str) -> dict[str, int]:
@@ -86,12 +103,38 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     demands, word = _demands_of(pod), karpenters_word(events)
     if (nominated := explain_nominated(word, evidence, now)) is not None:
         return nominated
+    if errors := scale_up_failures(events):
+        return _undelivered(errors, demands.pool, quoted(*evidence, *errors))
     if scaling is not None:
-        groups = counted_reasons(scaling.message) if scaling.reason != "FailedScaleUp" else {_BACKOFF: 1}
-        return _not_scaling_up(groups, reasons, message, demands, evidence)
+        return _not_scaling_up(counted_reasons(scaling.message), reasons, message, demands, evidence)
     if message:
         return with_refusal(_without_autoscaler(reasons, message, demands, evidence, settled=settled), word)
     return with_refusal(explain_silence(pod, now=now), word)
+
+
+def scale_up_failures(events: Sequence[Event]) -> tuple[str, ...]:
+    """Return why new nodes for the pod failed, oldest first, as zones fail for different reasons; () when a later attempt goes on."""
+    attempt = latest(events, "TriggeredScaleUp", "FailedScaleUp")
+    failed = [event.message for event in events if event.reason == "FailedScaleUp"]
+    return tuple(dict.fromkeys(failed)) if attempt is not None and attempt.reason == "FailedScaleUp" else ()
+
+
+def cloud_words(errors: Sequence[str], node: str) -> tuple[str, Severity, Who, str]:
+    """Return why the cloud delivered no node as a clause, how grave that is, who can act, and the step. An unknown error is quoted."""
+    clauses, repairs = [], []
+    unknown = _("the cloud could not deliver {node}{says} and is asked again after a while")
+    for error in errors or ("",):
+        of_gke = _OF_GKE.search(error)
+        says = folded(of_gke[1] if of_gke else error)
+        key, clause, match = CLOUD_REFUSALS.find(error) or ("", unknown, None)
+        what = next(filter(None, match.groups()), says) if match else ""
+        clauses.append(clause.format(node=node, what=what, says=f" ({says})" if says else ""))
+        repairs += [repair for beginning, repair in _REPAIRS.items() if key.startswith(beginning)]
+    clause = "; ".join(dict.fromkeys(clauses))
+    if not repairs:
+        return clause, "wait", "you", _("Choose a tier on another node pool, or wait; if it lasts, ask an operator.")
+    others = _(", or choose another tier.") if len(repairs) < len(errors) else _("; waiting alone does not help.")
+    return clause, "problem", "operator", repairs[0] + others
 
 
 class _Demands(NamedTuple):
@@ -141,11 +184,7 @@ def _not_scaling_up(
     if len(others) < len(groups) and not all(map(_is_mismatch, others)):
         return _by_groups_alone(groups, evidence)
     if len(others) < len(groups):
-        sentence = _(
-            "The cloud could not deliver a new node{of_pool}; it is tried again after a while.", of_pool=_of(pool)
-        )
-        step = _("Choose a tier on another node pool, or wait.")
-        return Diagnosis("no_stock", sentence, "wait", "you", step, evidence)
+        return _undelivered((), pool, evidence)
     at_maximum = any(map(_is_full, groups))
     if at_maximum and not nodes:
         return _by_groups_alone(groups, evidence)
@@ -163,6 +202,11 @@ def _not_scaling_up(
     if not nodes:  # the counts below would be of node groups
         nodes = {reason: 0 for reason in groups if _is_mismatch(reason)}
     return _without_autoscaler(nodes, message, demands, evidence, settled=True)
+
+
+def _undelivered(errors: Sequence[str], pool: str, evidence: tuple[str, ...]) -> Diagnosis:
+    clause, severity, who, step = cloud_words(errors, _("a new node{of_pool}", of_pool=_of(pool)))
+    return Diagnosis("no_stock", f"{capitalised(clause)}.", severity, who, step, evidence)
 
 
 def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Diagnosis:

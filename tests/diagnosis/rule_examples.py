@@ -110,6 +110,14 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "dial tcp 10.0.0.1:443: connect: connection refused",
         ),
     },
+    "scheduling.CLOUD_REFUSALS": {
+        "quota-limit": ("your current vCPU limit of 64 allows for the instance bucket", "all allocatable vCPUs are in use"),
+        "quota": ("GCE quota exceeded", "GCE out of resources"),
+        "addresses": ("IP space exhausted", "ZONE_RESOURCE_POOL_EXHAUSTED"),
+        "zone": ("capacity in the Availability Zone you requested (eu-1a)", "capacity in the Availability Zones that you requested"),
+        "stock": ("InsufficientInstanceCapacity - no machine", "InsufficientFreeAddressesInSubnet - no address"),
+        "refused": ("Service account deleted", "Internal error"),
+    },
     "exits.CANNOT_START": {
         "cuda": (
             _CREATE + "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver",

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Node, Pod
+from grid.kube.pools import NodeGroup
+from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import event_saying
 from tests.support.builders import MOMENT, condition, container_status, decode, metadata, node, pod, stamp
 
@@ -118,6 +121,83 @@ def test_pod_left_on_silent_node_says_since_when() -> None:
 def test_pod_left_on_unready_node_is_not_just_ending() -> None:
     answer = left_on(40, "False", "container runtime is down")
     assert_says(answer, "problem", "operator", "runtime does not answer", "should have ended 35 minutes ago")
+
+
+def waits(
+    *events: dict[str, Any], pool: str = "gpu", group: NodeGroup | None = None, knows_nodes: bool = True
+) -> Diagnosis:
+    refused = condition("PodScheduled", "False", "Unschedulable", MISMATCH if pool else NO_GPU)
+    spec = {"nodeSelector": {NODE_POOL: pool}} if pool else {}
+    requests = {"cpu": "2", "nvidia.com/gpu": "1"}
+    raw = pod("p", conditions=[refused], requests=requests, spec=spec, created=MOMENT - timedelta(hours=1))
+    context = surroundings([node("node-1")], [raw], groups={"gpu": group} if group else {}) if knows_nodes else None
+    return explain(raw, *events, scheduling=context)
+
+
+@pytest.mark.parametrize("pool", ["gpu", ""])
+def test_backoff_after_scale_up_blames_cloud_not_tier(pool: str) -> None:
+    started = event_saying("TriggeredScaleUp", TRIGGERED, seconds=1400)
+    answer = waits(started, event_saying("NotTriggerScaleUp", BACKED_OFF, seconds=120), pool=pool)
+    never = "no node takes this one", "does not need it", "being started"
+    assert_says(answer, "wait", "you", "the cloud could not deliver a new node and is asked again", never=never)
+    assert {TRIGGERED, BACKED_OFF} <= set(answer.evidence)
+
+
+def failed(why: str, *, zone: str = "eu-1a", seconds: float = 60) -> dict[str, Any]:
+    return event_saying("FailedScaleUp", FAILED.format(zone=zone, why=why), seconds=seconds)
+
+
+@pytest.mark.parametrize(("pool", "knows_nodes"), [("gpu", True), ("", True), ("gpu", False)])
+def test_zones_that_fail_for_different_reasons_are_both_named(pool: str, knows_nodes: bool) -> None:
+    events = failed("GCE out of resources", seconds=720), failed("GCE quota exceeded", zone="eu-1b")
+    answer = waits(*events, pool=pool, knows_nodes=knows_nodes)
+    words = "no such machine in eu-1a now", "quota is used up", "quota raised", "or choose another tier"
+    assert_says(answer, "problem", "operator", *words, never=["waiting alone"])
+    assert all(any(why in text for text in answer.evidence) for why in ("out of resources", "quota exceeded"))
+
+
+@pytest.mark.parametrize(("pool", "knows_nodes"), [("gpu", True), ("", True), ("gpu", False)])
+@pytest.mark.parametrize(
+    ("why", "severity", "who", "words"),
+    [
+        (
+            "IP space exhausted",
+            "problem",
+            "operator",
+            ["no free addresses for another node", "waiting alone does not help"],
+        ),
+        ("Service account deleted", "problem", "operator", ["refuses it: Service account deleted", "Ask an operator"]),
+        (
+            "Internal error",
+            "wait",
+            "you",
+            ["could not deliver a new node", "(Internal error)", "if it lasts, ask an operator"],
+        ),
+    ],
+)
+def test_failed_scale_up_quotes_what_is_not_stock(
+    why: str, severity: str, who: str, words: list[str], pool: str, knows_nodes: bool
+) -> None:
+    answer = waits(failed(why), pool=pool, knows_nodes=knows_nodes)
+    assert_says(answer, severity, who, *words, never=["no such machine", "does not need it"])
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("SubnetIsFull: Subnet aks has not enough capacity for 12 IP addresses.", "no free addresses"),
+        ("InsufficientFreeAddressesInSubnet: There are not enough free addresses in subnet-0ab1.", "no free addresses"),
+        ("IP_SPACE_EXHAUSTED: creation failed: IP space of 'gke-pods' is exhausted.", "no free addresses"),
+        ("MaxSpotInstanceCountExceeded: Max spot instance count exceeded", "quota is used up"),
+        ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: not enough resources.", "no such machine"),
+        ("AllocationFailed: We do not have sufficient capacity for the requested VM size.", "no such machine"),
+        ("You are not authorized to use launch template: lt-0ab1", "refuses it: You are not authorized"),
+        ("Client.InstanceInitiatedShutdown: shut down", "a new node (Client.InstanceInitiatedShutdown: shut down)"),
+    ],
+)
+def test_error_of_cloud_has_its_kind(error: str, words: str) -> None:
+    answer = waits(group=NodeGroup("gpu", 0, 5, 0, is_backed_off=True, error=error))
+    assert words in answer.sentence
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_failed_scale_up_says_what_cloud_refused(
 def test_failed_scale_up_is_explained_without_nodes() -> None:
     raw = pod("p", conditions=[condition("PodScheduled", "False", "Unschedulable", SELECTED)])
     answer = explain(raw, event_saying("FailedScaleUp", FAILED.format(why="GCE out of resources")))
-    assert_says(answer, "wait", "you", "could not deliver a new node")
+    assert_says(answer, "wait", "you", "no such machine in europe-west4-a now")
 
 
 @pytest.mark.parametrize(

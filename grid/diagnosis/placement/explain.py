@@ -66,7 +66,8 @@ def explain_placement(
         return replace(explain_complaints(unknown, settled=scene.settled), evidence=evidence, table=rows)
     diagnosis = _explain(scene, now)
     if diagnosis.code == "no_stock":
-        evidence = quoted(*evidence, growth.error)
+        tried = [event.message for event in events if event.reason == "TriggeredScaleUp"]
+        evidence = quoted(*evidence, *tried, *growth.errors)
     return with_refusal(replace(diagnosis, evidence=evidence, table=rows), word)
 
 

@@ -8,6 +8,7 @@ from grid.diagnosis.diagnosis import SCALING, latest
 from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.resources import ResourceAmounts
+from grid.diagnosis.scheduling import scale_up_failures
 from grid.kube.objects import Event, Node
 from grid.kube.pools import NodeGroup
 
@@ -29,7 +30,7 @@ class Growth:
     fits: bool | None = None
     refused: str = ""
     is_small: bool = False
-    error: str = ""
+    errors: tuple[str, ...] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -48,7 +49,7 @@ class Growth:
     def may_help(self) -> bool:
         """Another node is allowed, and nothing known keeps the pod off it."""
         is_unfit = self.at_maximum or self.fits is False or self.is_too_small
-        return bool(self.group or self.error) and not is_unfit
+        return bool(self.group or self.errors) and not is_unfit
 
     @property
     def is_too_small(self) -> bool:
@@ -64,7 +65,7 @@ class Growth:
         """The cloud failed to deliver a node of the group: by its status, for the autoscaler's message counts groups of any pool."""
         if self.group is not None and self.group.is_backed_off is not None:
             return self.group.is_backed_off
-        return bool(self.error) or _BACKOFF in self.refused
+        return bool(self.errors) or _BACKOFF in self.refused
 
     @property
     def words(self) -> str:
@@ -87,8 +88,7 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     refusal = latest(events, *SCALING)
     refused = refusal.message if refusal is not None and refusal.reason == "NotTriggerScaleUp" else ""
     group = (scheduling.groups or {}).get(pool) if pool else None
-    attempt = latest(events, "TriggeredScaleUp", "FailedScaleUp")
-    failed = attempt.message if attempt is not None and attempt.reason == "FailedScaleUp" else ""
+    errors = scale_up_failures(events)
     template = scheduling.templates.get(pool) if pool else None
     fits: bool | None = None
     is_small = False
@@ -100,9 +100,10 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     # A DaemonSet whose pods have a port that the pod needs on each present node has it on a new one, too.
     if template is not None and nodes and all(map(placement.own_take_its_port, nodes)):
         fits = False
-    if group and not failed and (group.is_backed_off or _BACKOFF in refused):
-        failed = group.error
-    return Growth(group, count(pool_nodes), fits, refused, is_small, failed)
+    is_known = group is not None or pool or latest(events, "TriggeredScaleUp") is not None
+    if not errors and is_known and ((group and group.is_backed_off) or _BACKOFF in refused):
+        errors = (group.error if group else "",)
+    return Growth(group, count(pool_nodes), fits, refused, is_small, errors)
 
 
 def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -> tuple[bool | None, bool]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, plural
-from grid.diagnosis.diagnosis import Diagnosis, Severity, Who
+from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
@@ -13,17 +13,10 @@ from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.placement.surroundings import absent_words
 from grid.diagnosis.places import is_for_other_work
 from grid.diagnosis.resources import PODS, amount_words, compared
-from grid.diagnosis.rules import RuleTable
+from grid.diagnosis.scheduling import cloud_words
 from grid.diagnosis.selectors import in_words
 
 _ZONE = "topology.kubernetes.io/zone"
-# Why the cloud delivered no node, by the errors of AWS, Azure and Google; {what} is the first group that is there.
-CLOUD_REFUSALS = RuleTable(
-    ("quota-limit", r"(vCPU limit of \d+|Quota '\w+')", _("the cloud account's quota is used up ({what})")),
-    ("quota", r"(?i)quota|LimitExceeded", _("the cloud account's quota is used up")),
-    ("zone", r"zones ([\w, -]+) assoc.*out of resources|you requested \(([\w-]+)\)", _("the cloud has no such machine in {what} now")),
-    ("stock", r"(?i)out of resources|stockout|exhausted|Insufficient\w*Capacity|SkuNot", _("the cloud has no such machine now")),
-)  # fmt: skip
 _BY_ITSELF = _("Nothing to do: it starts by itself.")
 
 
@@ -195,7 +188,8 @@ class Scene:
 
     def _without_devices(self, absent: str) -> Diagnosis:
         """Explain a pod that needs what no node has: a smaller tier of the same kind would not help."""
-        if self.growth.fits or self.growth.is_starting:
+        growth = self.growth
+        if growth.fits or growth.is_starting or (growth.is_out_of_stock and growth.may_help):
             return self._without_nodes("small_nodes", absent)
         step = _("Choose a tier that does not need it, or ask your admin for nodes that have it.")
         return Diagnosis("too_large", f"{absent}.", "problem", "admin", step, link="tiers", is_normal=False)
@@ -225,14 +219,8 @@ class Scene:
         return Diagnosis(code, f"{sentence}.", "problem", who, step, link=link, is_normal=False)
 
     def _no_stock(self, sentence: str, node: str) -> Diagnosis:
-        otherwise = _("the cloud could not deliver {what} and is asked again after a while")
-        key, clause, match = CLOUD_REFUSALS.find(self.growth.error) or ("", otherwise, None)
-        sentence = f"{sentence}; {clause.format(what=next(filter(None, match.groups()), '') if match else node)}."
-        then: tuple[Severity, Who, str] = "wait", "you", _("Choose a tier on another node pool, or wait.")
-        if "quota" in key:
-            step = _("Ask an operator to have it raised or end other nodes; waiting alone does not help.")
-            then = "problem", "operator", step
-        return Diagnosis("no_stock", sentence, *then, link=self.link, is_normal=False)
+        clause, severity, who, step = cloud_words(self.growth.errors, node)
+        return Diagnosis("no_stock", f"{sentence}; {clause}.", severity, who, step, link=self.link, is_normal=False)
 
     def _busy_words(self, waiting: Sequence[NodeSituation]) -> str:
         full = [situation for situation in waiting if "full" in situation.kinds]

@@ -80,7 +80,7 @@ def test_full_group_elsewhere_does_not_hide_too_small_nodes() -> None:
         ({"group": (2, 5)}, "busy", f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."),
         (
             {"group": (2, 5), "events": [event_saying("NotTriggerScaleUp", REFUSED + "1 in backoff after failed scale-up")]},
-            "no_stock", f"{BUSY}; the cloud could not deliver another node and is asked again after a while.",
+            "no_stock", f"{BUSY}; the cloud could not deliver another node (no capacity) and is asked again after a while.",
         ),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, folded, listed
-from grid.diagnosis.diagnosis import Diagnosis, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, Severity, quoted, since
 from grid.kube.objects import Event
 
 # Karpenter itself, and the one that EKS runs in its Auto Mode.
@@ -45,19 +45,26 @@ def karpenters_word(events: Sequence[Event]) -> Event | None:
     return next((each for each in reversed(events) if each.reason in reasons and is_of_karpenter(each)), None)
 
 
-def explain_nominated(event: Event | None, evidence: tuple[str, ...], now: datetime) -> Diagnosis | None:
-    """Explain a pod for which Karpenter has chosen a node, or starts one; None when its last word is another."""
+def explain_nominated(events: Sequence[Event], evidence: tuple[str, ...], now: datetime) -> Diagnosis | None:
+    """Explain a pod for which Karpenter has chosen a node, or starts one; None when its last word is another. Its first choice counts: it
+    repeats its choice while it waits, and makes another when the cloud delivers no node."""
+    event = karpenters_word(events)
     if event is None or event.reason != "Nominated":
         return None
     claim, node = _CLAIM.search(event.message), _NODE.search(event.message)
-    waited = since(event.last_seen, now)
+    choices = [each for each in events if each.reason == "Nominated" and is_of_karpenter(each)]
+    times = len({match[1] for each in choices if (match := _CLAIM.search(each.message))})
+    waited = max(since(each.first_timestamp or each.last_seen, now) for each in choices)
     name = _("the NodeClaim {claim}", claim=claim[1]) if claim else _("the node {node}", node=node[1]) if node else ""
     evidence = quoted(*evidence, event.message)
-    if waited > _NODE_SHOULD_BE_THERE:
+    if times > 1 or waited > _NODE_SHOULD_BE_THERE:
         sentence = _("Karpenter chose {name} for this {waited} ago, and it is not there yet.")
-        sentence = sentence.format(name=name or _("a node"), waited=duration(waited))
+        if times > 1:
+            sentence = _("Karpenter has chosen {times} nodes for this in {waited} (last {name}), and none has come.")
+        sentence = sentence.format(name=name or _("a node"), waited=duration(waited), times=times)
         step = _("Ask an operator to look at Karpenter and its NodeClaims.")
-        return Diagnosis("scale_up_slow", sentence, "problem", "operator", step, evidence)
+        severity: Severity = "problem" if waited > _NODE_SHOULD_BE_THERE else "wait"
+        return Diagnosis("scale_up_slow", sentence, severity, "operator", step, evidence)
     sentence = _("Karpenter has chosen {name} for this.", name=name or _("a node"))
     if claim and not node:
         sentence = _("Karpenter is starting a node for this ({name}); this usually takes a few minutes.", name=name)

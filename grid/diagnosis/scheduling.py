@@ -101,7 +101,7 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     if (chosen := explain_chosen(pod, message, now=now)) is not None:
         return chosen
     demands, word = _demands_of(pod), karpenters_word(events)
-    if (nominated := explain_nominated(word, evidence, now)) is not None:
+    if (nominated := explain_nominated(events, evidence, now)) is not None:
         return nominated
     if errors := scale_up_failures(events):
         return _undelivered(errors, demands.pool, quoted(*evidence, *errors))

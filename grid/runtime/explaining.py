@@ -15,7 +15,7 @@ from grid.core.labels import APP_COMPONENT, HEAD, WORKER
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
-from grid.diagnosis.karpenter import is_of_karpenter, karpenters_word
+from grid.diagnosis.karpenter import is_of_karpenter
 from grid.diagnosis.placement import NodeKinds, Outlook, SchedulingContext, outlook_of
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
@@ -120,9 +120,8 @@ class PodExplainer:
     def _shape(self, pod: Pod, events: Sequence[Event], names_others: bool, now: datetime) -> Hashable:
         spec, scheduled = pod.spec, next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         refused = latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling")
-        scaled, failed = latest(events, *SCALING), latest(events, "FailedScaleUp")
-        newest = [event for event in (refused, scaled, failed, karpenters_word(events)) if event is not None]
-        decisive = tuple((event.reason, event.message, _round(event)) for event in newest)
+        asked = [event for event in events if event.reason in SCALING or is_of_karpenter(event)]
+        decisive = tuple((event.reason, event.message, _round(event)) for event in (refused, *asked) if event)
         related = spec.affinity is not None or spec.topology_spread_constraints or self._caches.room.keeping_apart()
         return (
             names_others,
@@ -194,5 +193,5 @@ class PodExplainer:
 
 def _round(event: Event) -> int:
     """Return when a scale-up was asked for, which the explanation counts from, to ten seconds: pods that wait together share an answer."""
-    at = event.last_seen if event.reason in ("TriggeredScaleUp", "Nominated") else None
+    at = {"TriggeredScaleUp": event.last_seen, "Nominated": event.first_timestamp or event.last_seen}.get(event.reason)
     return int(at.timestamp()) // 10 if at else 0

@@ -200,6 +200,32 @@ def test_error_of_cloud_has_its_kind(error: str, words: str) -> None:
     assert words in answer.sentence
 
 
+def nominated(*claims: tuple[str, float], times: int = 1) -> list[dict[str, Any]]:
+    """Return Karpenter's choices, each so many minutes ago at first; of `times` the last is of now."""
+    made = []
+    for claim, minutes in claims:
+        event = event_saying("Nominated", f"Pod should schedule on: {claim}", seconds=60 * minutes)
+        last = {"count": times, "lastTimestamp": stamp(MOMENT)} if times > 1 else {}
+        made.append(event | last | {"reportingComponent": "karpenter"})
+    return made
+
+
+@pytest.mark.parametrize("knows_nodes", [True, False])
+def test_second_choice_of_karpenter_is_no_normal_wait(knows_nodes: bool) -> None:
+    late = waits(*nominated(("nodeclaim/a", 25), ("nodeclaim/b", 9)), knows_nodes=knows_nodes)
+    assert_says(late, "problem", "operator", "chosen 2 nodes for this in 25 minutes", "NodeClaim b", "none has come")
+    early = waits(*nominated(("nodeclaim/a", 4), ("nodeclaim/b", 1)), knows_nodes=knows_nodes)
+    assert_says(early, "wait", "operator", "chosen 2 nodes for this in 4 minutes", "look at Karpenter")
+    assert not early.is_normal
+
+
+def test_repeated_choice_of_karpenter_counts_from_first() -> None:
+    assert_says(
+        waits(*nominated(("nodeclaim/a", 25), times=40)), "problem", "operator", "NodeClaim a for this 25 minutes ago"
+    )
+    assert waits(*nominated(("nodeclaim/a", 4), ("nodeclaim/a, node/b", 1))).is_normal
+
+
 @pytest.mark.parametrize(
     ("gates", "labels", "who", "words"),
     [

@@ -132,6 +132,18 @@ def test_word_of_karpenter_gives_its_pod_another_answer(cluster: FakeCluster) ->
     assert "NodeClaim a" in ask(runtime, waiting("w2"))
 
 
+def test_earlier_choice_of_karpenter_gives_its_pod_another_answer(cluster: FakeCluster) -> None:
+    chosen = [("w3", "b", 120), ("w2", "a", 60), ("w2", "b", 120)]
+    for name, claim, seconds in chosen:
+        cluster.put(PODS, builders.pod(name))
+        at, says = MOMENT + timedelta(seconds=seconds), f"Pod should schedule on: nodeclaim/{claim}"
+        event = builders.event(f"{name}{claim}", about=builders.pod(name), reason="Nominated", message=says, at=at)
+        cluster.put(EVENTS, {**event, "reportingComponent": "karpenter"})
+    runtime = runtime_of(cluster)
+    assert "is starting a node for this (the NodeClaim b)" in ask(runtime, waiting("w3"))
+    assert "has chosen 2 nodes" in ask(runtime, waiting("w2"))
+
+
 def test_pod_of_a_deleted_node_says_so_and_who_acts(cluster: FakeCluster) -> None:
     statuses = [builders.container_status(ready=True, state={"running": {"startedAt": stamp(MOMENT)}})]
     runs = builders.pod("p", node="f1", phase="Running", ready=True, statuses=statuses)

@@ -59,7 +59,7 @@ def explain_placement(
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now, pool=placement.pool), table=rows)
     word = karpenters_word(events)
-    if (nominated := explain_nominated(word, evidence, now)) is not None:
+    if (nominated := explain_nominated(events, evidence, now)) is not None:
         return replace(nominated, table=rows)
     scene = Scene(placement, situations, growth, message, is_settled(pod, now))
     if unknown and any(not situation.obstacles for situation in situations):

@@ -38,12 +38,12 @@ _STATES: Mapping[str, tuple[TaintKind, str]] = {
     "node-role.kubernetes.io/control-plane": ("control_plane", _("of the control plane")),
     "node-role.kubernetes.io/master": ("control_plane", _("of the control plane")),
 }
-# Set on a new node until an agent of it is there.
-_START_UP = (
-    "node.cloudprovider.kubernetes.io/uninitialized", "node.cilium.io/agent-not-ready",
-    "ebs.csi.aws.com/agent-not-ready", "efs.csi.aws.com/agent-not-ready", "karpenter.sh/unregistered",
-    "startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/",
-)  # fmt: skip
+# Set on a new node until something that it needs is there: who removes it, by how its key begins.
+_REMOVERS = {
+    "node.cloudprovider.kubernetes.io/uninitialized": _("the cloud controller manager"), "karpenter.sh/unregistered": _("Karpenter"),
+    "startup-taint.cluster-autoscaler.kubernetes.io/": _("its setup"), "ignore-taint.cluster-autoscaler.kubernetes.io/": _("its setup"),
+}  # fmt: skip
+STARTING_STATES = {_STARTING[1], _STATES[NOT_READY][1]}
 _TAKEN_BACK = ("aws-node-termination-handler/", "cloud.google.com/impending-node-termination")
 _DEDICATED = {"CriticalAddonsOnly", "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "spot"}
 
@@ -91,9 +91,16 @@ def state_of(key: str) -> tuple[TaintKind, str] | None:
     """Return what a taint of this key says of its node's state, and the words for it; None when it says nothing of that."""
     if known := _STATES.get(key):
         return known
-    if key.startswith(_START_UP):
+    if remover_of(key):
         return _STARTING
     return _RECLAIMED if key.startswith(_TAKEN_BACK) else None
+
+
+def remover_of(key: str) -> str:
+    """Return who removes the startup taint of this key once the node can be used; "" for any other taint."""
+    if key.endswith("not-ready") and key not in _STATES:
+        return _("the agent of {prefix}", prefix=key.rpartition("/")[0] or key)
+    return next((who for beginning, who in _REMOVERS.items() if key.startswith(beginning)), "")
 
 
 def is_for_other_work(key: str) -> bool:

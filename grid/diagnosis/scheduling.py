@@ -25,7 +25,7 @@ from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
 # The autoscaler's own limit for a node to register.
-_NODE_SHOULD_BE_THERE = timedelta(minutes=15)
+NODE_SHOULD_BE_THERE = timedelta(minutes=15)
 
 _COUNT, _COUNTS = Expression(r"\d{1,9} "), RepeatedExpression(r"(?:^|, )(\d{1,9}) ")
 _AVAILABLE = Expression(r"(?s)nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)")
@@ -165,7 +165,7 @@ def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime, *, 
         group = _(", its node group {group}", group=growth[1]) if pool and pool != growth[1] else ""
         sizes = pool_growth(*growth.groups()[1:])
         where = _(" in the pool {pool}{group} ({growth})", pool=pool or growth[1], group=group, growth=sizes)
-    if waited > _NODE_SHOULD_BE_THERE:
+    if waited > NODE_SHOULD_BE_THERE:
         time = duration(waited)
         sentence = _("A new node{where} was requested {waited} ago and has not come.", where=where, waited=time)
         step = _("Ask an operator to look at the node autoscaler.")

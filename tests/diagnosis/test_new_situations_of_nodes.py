@@ -226,6 +226,48 @@ def test_repeated_choice_of_karpenter_counts_from_first() -> None:
     assert waits(*nominated(("nodeclaim/a", 4), ("nodeclaim/a, node/b", 1))).is_normal
 
 
+def beside_full_node(key: str, minutes: float, *events: dict[str, Any]) -> Diagnosis:
+    new = node("new", created=MOMENT - timedelta(minutes=minutes), taints=[{"key": key, "effect": "NoSchedule"}])
+    full = pod("x", node="old", phase="Running", ready=True, requests={"cpu": "3"})
+    refused = condition("PodScheduled", "False", "Unschedulable", "0/2 nodes are available: 1 Insufficient cpu.")
+    raw = pod("p", conditions=[refused], requests={"cpu": "3"}, created=MOMENT - timedelta(minutes=22))
+    old = node("old", created=MOMENT - timedelta(days=4))
+    return explain(raw, *events, scheduling=surroundings([new, old], [full]))
+
+
+@pytest.mark.parametrize(
+    ("key", "who"),
+    [
+        (CILIUM, "the agent of node.cilium.io"),
+        (UNINITIALIZED, "the cloud controller manager"),
+        ("disk.csi.azure.com/agent-not-ready", "the agent of disk.csi.azure.com"),
+        ("karpenter.sh/unregistered", "Karpenter"),
+    ],
+)
+@pytest.mark.parametrize("is_late_scale_up", [True, False])
+def test_startup_taint_that_stays_is_the_reason(key: str, who: str, is_late_scale_up: bool) -> None:
+    started = [event_saying("TriggeredScaleUp", TRIGGERED, seconds=1300)] if is_late_scale_up else []
+    answer = beside_full_node(key, 20, *started)
+    words = (
+        "Node new (20 minutes old) would fit",
+        f"{who} has not removed its startup taint {key}",
+        "1 is full",
+        f"look at {who}",
+    )
+    assert_says(answer, "problem", "operator", *words, never=["has not come", "stop something"])
+
+
+def test_startup_taint_of_young_node_is_normal() -> None:
+    answer = beside_full_node(CILIUM, 3)
+    assert_says(answer, "wait", "", "is full", "node new is still starting", never=["stop something"])
+    assert answer.is_normal
+
+
+def test_node_that_karpenter_is_bringing_outlasts_old_taint() -> None:
+    answer = beside_full_node(CILIUM, 20, *nominated(("nodeclaim/b", 1)))
+    assert_says(answer, "wait", "", "Karpenter is starting a node for this (the NodeClaim b)")
+
+
 @pytest.mark.parametrize(
     ("gates", "labels", "who", "words"),
     [

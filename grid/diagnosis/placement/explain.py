@@ -56,15 +56,16 @@ def explain_placement(
     rows = table(placement, situations, is_doubted=bool(unknown))
     pool_nodes = placement.in_pool(situations)
     growth = growth_of(placement, pool_nodes, events)
+    scene = Scene(placement, situations, growth, message, is_settled(pod, now), now)
+    word, held_up = karpenters_word(events), scene.held_up()
+    coming = explain_nominated(events, evidence, now)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
-        return replace(explain_scale_up(scaling, evidence, now, pool=placement.pool), table=rows)
-    word = karpenters_word(events)
-    if (nominated := explain_nominated(events, evidence, now)) is not None:
-        return replace(nominated, table=rows)
-    scene = Scene(placement, situations, growth, message, is_settled(pod, now))
+        coming = explain_scale_up(scaling, evidence, now, pool=placement.pool)
+    if coming is not None and (coming.is_normal or held_up is None):
+        return replace(coming, table=rows)
     if unknown and any(not situation.obstacles for situation in situations):
         return replace(explain_complaints(unknown, settled=scene.settled), evidence=evidence, table=rows)
-    diagnosis = _explain(scene, now)
+    diagnosis = held_up or _explain(scene, now)
     if diagnosis.code == "no_stock":
         tried = [event.message for event in events if event.reason == "TriggeredScaleUp"]
         evidence = quoted(*evidence, *tried, *growth.errors)

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import listed, plural
-from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.core.wording import duration, listed, plural
+from grid.diagnosis.diagnosis import Diagnosis, Who, since
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
 from grid.diagnosis.placement.growth import Growth
-from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
+from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NodeSituation, Obstacle, Placement, without
 from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.placement.surroundings import absent_words
-from grid.diagnosis.places import is_for_other_work
+from grid.diagnosis.places import STARTING_STATES, is_for_other_work, remover_of
 from grid.diagnosis.resources import PODS, amount_words, compared
-from grid.diagnosis.scheduling import cloud_words
+from grid.diagnosis.scheduling import NODE_SHOULD_BE_THERE, cloud_words
 from grid.diagnosis.selectors import in_words
+from grid.kube.objects import Metadata
 
 _ZONE = "topology.kubernetes.io/zone"
 _BY_ITSELF = _("Nothing to do: it starts by itself.")
@@ -29,6 +31,7 @@ class Scene:
     growth: Growth
     message: str
     settled: bool
+    now: datetime
 
     @property
     def pool(self) -> str:
@@ -79,9 +82,11 @@ class Scene:
     def busy(self, waiting: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that starts when something ends on one of these nodes."""
         sentence, growth = self._busy_words(waiting), self.growth
-        if growth.is_starting or (growth.may_help and not growth.refused and not growth.is_out_of_stock):
-            code, sentence = "scale_up" if growth.is_starting else "busy", f"{sentence}; {growth.words}."
-            return Diagnosis(code, sentence, "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
+        starting = _starting(without(self.situations, *FOREIGN))  # not for long yet, see `held_up`
+        coming = _("node {name} is still starting", name=starting[0][0].name) if starting else growth.words
+        if starting or growth.is_starting or (growth.may_help and not growth.refused and not growth.is_out_of_stock):
+            code = "scale_up" if growth.is_starting else "busy"
+            return Diagnosis(code, f"{sentence}; {coming}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         if growth.is_out_of_stock and growth.may_help:
             return self._no_stock(sentence, _("another node"))
         if growth.group is not None and growth.at_maximum:
@@ -99,8 +104,24 @@ class Scene:
             )
         return Diagnosis("busy", f"{sentence}.", "wait", "you", step, link="executions", is_normal=True)
 
+    def held_up(self) -> Diagnosis | None:
+        """Explain a pod by a node that would take it, but has been starting for too long; None while another has room or is coming."""
+        usable = without(self.situations, *FOREIGN)
+        held = [situation for situation in usable if _starting([situation])]
+        late = [each for each in _starting(held) if since(each[0].creation_timestamp, self.now) > NODE_SHOULD_BE_THERE]
+        if not late or self.growth.is_starting or not all(situation.obstacles for situation in usable):
+            return None
+        node, key = late[0]
+        age, who, rest = duration(since(node.creation_timestamp, self.now)), remover_of(key), self._rest(held, usable)
+        sentence = _("Node {name} ({age} old) would fit, but {who} has not removed its startup taint {key}{rest}.")
+        sentence = sentence.format(name=node.name, age=age, who=who, key=key, rest=rest)
+        step, link = _("Ask an operator to look at {who} and at the node.", who=who), f"node:{node.name}"
+        return Diagnosis("not_ready", sentence, "problem", "operator", step, link=link, is_normal=False)
+
     def unready(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         sentence = self._are(nodes, usable, "not_ready")
+        if _starting(nodes):
+            return Diagnosis("not_ready", f"{sentence}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         return self._without_nodes("not_ready", sentence, step=_("Ask an operator to look at the nodes."))
 
     def broken(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
@@ -293,9 +314,11 @@ class Scene:
         """Return what is the matter with the other nodes that the pod may use."""
         these = {id(situation) for situation in nodes}
         others = [situation for situation in usable if id(situation) not in these]
+        full = sum(len(situation.nodes) for situation in others if situation.kinds == {"full"})
         kinds = ({"too_small"}, {"not_ready"}, {"broken"}, CLOSED)
         small, unready, broken, closed = (count(others) - count(without(others, *each)) for each in kinds)
         counted = (
+            (full, ngettext("{count:,} is full", "{count:,} are full", full)),
             (small, ngettext("{count:,} is too small", "{count:,} are too small", small)),
             (unready, ngettext("{count:,} is not ready", "{count:,} are not ready", unready)),
             (broken, ngettext("{count:,} has broken devices", "{count:,} have broken devices", broken)),
@@ -303,6 +326,13 @@ class Scene:
         )
         counts = [words for number, words in counted if number]
         return _("; of the others, {counts}", counts=listed(counts)) if counts else ""
+
+
+def _starting(nodes: Sequence[NodeSituation]) -> list[tuple[Metadata, str]]:
+    """Return the nodes that only wait for something of their own, each with the startup taint that tells it."""
+    new = (situation for situation in nodes if {each.subject for each in situation.obstacles} <= STARTING_STATES)
+    taints = ((node.metadata, taint.key) for situation in new for node in situation.nodes for taint in node.spec.taints)
+    return [(node, key) for node, key in taints if remover_of(key)]
 
 
 def _first(nodes: Sequence[NodeSituation], *kinds: str) -> list[Obstacle]:

@@ -187,7 +187,7 @@ def _short_of(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     except ValueError:
         excess, largest = 2**63, PROGRAM
     if excess < _WORTH_A_TIER.get(match[1], 0):
-        sentence, then = _("{sentence}, which is not why the node ran short", sentence=sentence), _NO_FAULT
+        sentence, then = _("{sentence}, which hardly explains it", sentence=sentence), _NO_FAULT
     elif largest != PROGRAM and PROGRAM in [container.name for container in pod.spec.containers]:
         then = "admin", _("Launch it again; ask your admin about container {name}, not the program's.", name=largest)
     return Diagnosis("evicted", f"{sentence}.", "problem", *then, evidence)

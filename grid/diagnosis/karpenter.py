@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, folded, listed
-from grid.diagnosis.diagnosis import Diagnosis, Severity, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Event
 
 # Karpenter itself, and the one that EKS runs in its Auto Mode.
 _REPORTERS = frozenset({"karpenter", "eks-auto-mode/compute"})
 _FAILED = "Failed to schedule pod, "
 _CLAIM, _NODE = Expression(r"nodeclaim/([^\s,]+)"), Expression(r"\bnode/([^\s,]+)")
+_CHOICE = Expression(r"node(?:claim)?/([^\s,]+)")  # a NodeClaim is named before its node
 # `nodepool "default"` before version 1.6, `(NodePool=default)` or `NodePool=default,` since.
 _POOL = RepeatedExpression(r'(?:nodepool:? "|NodePool=)([^",;\s)]+)')
 # Karpenter deletes a NodeClaim that has not registered for 15 minutes.
@@ -53,18 +54,17 @@ def explain_nominated(events: Sequence[Event], evidence: tuple[str, ...], now: d
         return None
     claim, node = _CLAIM.search(event.message), _NODE.search(event.message)
     choices = [each for each in events if each.reason == "Nominated" and is_of_karpenter(each)]
-    times = len({match[1] for each in choices if (match := _CLAIM.search(each.message))})
+    times = len({match[1] for each in choices if (match := _CHOICE.search(each.message))})
     waited = max(since(each.first_timestamp or each.last_seen, now) for each in choices)
     name = _("the NodeClaim {claim}", claim=claim[1]) if claim else _("the node {node}", node=node[1]) if node else ""
     evidence = quoted(*evidence, event.message)
-    if times > 1 or waited > _NODE_SHOULD_BE_THERE:
+    if (is_late := waited > _NODE_SHOULD_BE_THERE) or times > 1:
         sentence = _("Karpenter chose {name} for this {waited} ago, and it is not there yet.")
         if times > 1:
-            sentence = _("Karpenter has chosen {times} nodes for this in {waited} (last {name}), and none has come.")
+            sentence = _("Karpenter has chosen {times} nodes for this in {waited} (last {name}), and none took it.")
         sentence = sentence.format(name=name or _("a node"), waited=duration(waited), times=times)
         step = _("Ask an operator to look at Karpenter and its NodeClaims.")
-        severity: Severity = "problem" if waited > _NODE_SHOULD_BE_THERE else "wait"
-        return Diagnosis("scale_up_slow", sentence, severity, "operator", step, evidence)
+        return Diagnosis("scale_up_slow", sentence, "problem" if is_late else "wait", "operator", step, evidence)
     sentence = _("Karpenter has chosen {name} for this.", name=name or _("a node"))
     if claim and not node:
         sentence = _("Karpenter is starting a node for this ({name}); this usually takes a few minutes.", name=name)

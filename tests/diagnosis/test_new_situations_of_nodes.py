@@ -64,7 +64,7 @@ def evicted(resource: str, *uses: tuple[str, str, str], containers: Iterable[str
 )
 def test_small_user_of_full_node_is_not_at_fault(resource: str, used: str, asked: str) -> None:
     answer = evicted(resource, ("run", used, asked))
-    assert_says(answer, "problem", "operator", "not why the node ran short", "not at fault", never=["tier"])
+    assert_says(answer, "problem", "operator", "which hardly explains it", "not at fault", never=["tier"])
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,19 @@ def test_pod_left_on_unready_node_is_not_just_ending() -> None:
 
 
 def waits(
-    *events: dict[str, Any], pool: str = "gpu", group: NodeGroup | None = None, knows_nodes: bool = True
+    *events: dict[str, Any],
+    pool: str = "gpu",
+    group: NodeGroup | None = None,
+    knows_nodes: bool = True,
+    nodes: Iterable[dict[str, Any]] = (),
 ) -> Diagnosis:
     refused = condition("PodScheduled", "False", "Unschedulable", MISMATCH if pool else NO_GPU)
     spec = {"nodeSelector": {NODE_POOL: pool}} if pool else {}
     requests = {"cpu": "2", "nvidia.com/gpu": "1"}
     raw = pod("p", conditions=[refused], requests=requests, spec=spec, created=MOMENT - timedelta(hours=1))
-    context = surroundings([node("node-1")], [raw], groups={"gpu": group} if group else {}) if knows_nodes else None
+    context = (
+        surroundings([node("node-1"), *nodes], [raw], groups={"gpu": group} if group else {}) if knows_nodes else None
+    )
     return explain(raw, *events, scheduling=context)
 
 
@@ -213,7 +219,7 @@ def nominated(*claims: tuple[str, float], times: int = 1) -> list[dict[str, Any]
 @pytest.mark.parametrize("knows_nodes", [True, False])
 def test_second_choice_of_karpenter_is_no_normal_wait(knows_nodes: bool) -> None:
     late = waits(*nominated(("nodeclaim/a", 25), ("nodeclaim/b", 9)), knows_nodes=knows_nodes)
-    assert_says(late, "problem", "operator", "chosen 2 nodes for this in 25 minutes", "NodeClaim b", "none has come")
+    assert_says(late, "problem", "operator", "chosen 2 nodes for this in 25 minutes", "NodeClaim b", "none took it")
     early = waits(*nominated(("nodeclaim/a", 4), ("nodeclaim/b", 1)), knows_nodes=knows_nodes)
     assert_says(early, "wait", "operator", "chosen 2 nodes for this in 4 minutes", "look at Karpenter")
     assert not early.is_normal
@@ -224,6 +230,7 @@ def test_repeated_choice_of_karpenter_counts_from_first() -> None:
         waits(*nominated(("nodeclaim/a", 25), times=40)), "problem", "operator", "NodeClaim a for this 25 minutes ago"
     )
     assert waits(*nominated(("nodeclaim/a", 4), ("nodeclaim/a, node/b", 1))).is_normal
+    assert "chosen 2 nodes for this in 18 minutes" in waits(*nominated(("node/a", 18), ("node/b", 2))).sentence
 
 
 def beside_full_node(key: str, minutes: float, *events: dict[str, Any]) -> Diagnosis:
@@ -255,6 +262,15 @@ def test_startup_taint_that_stays_is_the_reason(key: str, who: str, is_late_scal
         f"look at {who}",
     )
     assert_says(answer, "problem", "operator", *words, never=["has not come", "stop something"])
+
+
+def test_node_that_autoscaler_is_starting_outlasts_old_taint() -> None:
+    tainted = [{"key": CILIUM, "effect": "NoSchedule"}]
+    old = node(
+        "old", pool="gpu", created=MOMENT - timedelta(minutes=20), taints=tainted, extended={"nvidia.com/gpu": "1"}
+    )
+    answer = waits(group=NodeGroup("gpu", 0, 4, 2), nodes=[old])
+    assert_says(answer, "wait", "", "still starting; 1 more node is starting")
 
 
 def test_startup_taint_of_young_node_is_normal() -> None:

@@ -82,7 +82,7 @@ class Scene:
     def busy(self, waiting: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that starts when something ends on one of these nodes."""
         sentence, growth = self._busy_words(waiting), self.growth
-        starting = _starting(without(self.situations, *FOREIGN))  # not for long yet, see `held_up`
+        starting = [] if growth.is_starting else _starting(without(self.situations, *FOREIGN))
         coming = _("node {name} is still starting", name=starting[0][0].name) if starting else growth.words
         if starting or growth.is_starting or (growth.may_help and not growth.refused and not growth.is_out_of_stock):
             code = "scale_up" if growth.is_starting else "busy"
@@ -120,7 +120,7 @@ class Scene:
 
     def unready(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         sentence = self._are(nodes, usable, "not_ready")
-        if _starting(nodes):
+        if _starting(nodes) and not self.growth.is_starting:
             return Diagnosis("not_ready", f"{sentence}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         return self._without_nodes("not_ready", sentence, step=_("Ask an operator to look at the nodes."))
 

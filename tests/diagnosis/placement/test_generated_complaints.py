@@ -52,13 +52,13 @@ class Troubled(World):
 
     hidden: Counter[str]
 
-    def explain(self) -> Diagnosis:
+    def explain(self, minutes: float = 5) -> Diagnosis:
         names = [PoolName("p", node["metadata"]["labels"].get(CLOUD, ""), has_nodes=True) for node in self.nodes]
         of_cloud = f"eks-workers-{'0' * 8}-{'0' * 4}-{'0' * 4}-{'0' * 4}-{'0' * 12}"
         groups = groups_by_pool({of_cloud: replace(self.group, name=of_cloud)}, names) if self.group else {}
         templates = {self.pool: decode(self.template, Node)} if self.template else {}
         scheduling = surroundings(self.nodes, self.pods, self.objects, groups=groups, templates=templates)
-        return explain_pod(decode(self.pod, Pod), (), now=MOMENT + timedelta(minutes=5), scheduling=scheduling)
+        return explain_pod(decode(self.pod, Pod), (), now=MOMENT + timedelta(minutes=minutes), scheduling=scheduling)
 
 
 def make_troubled(seed: int) -> Troubled:
@@ -122,6 +122,19 @@ def check(seed: int) -> None:
 def test_nothing_overrules_a_scheduler_that_knows_more() -> None:
     for seed in range(200):
         check(seed)
+
+
+def test_only_node_that_would_fit_is_starting_for_too_long() -> None:
+    blamed = 0
+    for seed in range(400):
+        world = make_troubled(seed)
+        diagnosis, reasons = world.explain(minutes=40), world.reasons()
+        if "startup taint" in diagnosis.sentence:
+            blamed += 1
+            names = [node["metadata"]["name"] for node in world.nodes]
+            assert reasons[names.index(diagnosis.link.removeprefix("node:"))] == {"unready"}, seed
+            assert all(reasons), seed  # else there is room
+    assert blamed
 
 
 @pytest.mark.slow

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from grid.core.quantity import is_gpu
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.inter_pod_affinity import InterPodAffinity, counted_by
 from grid.diagnosis.placement.spread import Spread
-from grid.diagnosis.placement.surroundings import NodeQuestion, SchedulingContext, devices_of, is_unready
+from grid.diagnosis.placement.surroundings import NodeQuestion, SchedulingContext, devices_of, is_unready, tells_of_gpus
 from grid.diagnosis.places import CORDONED, NOT_READY, UNREACHABLE, state_of, untolerated
 from grid.diagnosis.requests import holds_a_node, is_own
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
@@ -32,8 +33,8 @@ _UNREADY = Taint(key=NOT_READY, effect="NoSchedule")
 class Obstacle:
     """One reason. `subject` tells it from others of its kind: a label, a taint, a resource. `size` is how much of the resource a pod could
     have on the empty node, `free` how much is free now; `beside_own` says that the node's own pods (of DaemonSets) take the rest. `key` is
-    the label by which a rule between pods takes nodes together. Of broken devices, `size` is how many the node has and `free` how many of
-    them work."""
+    the label by which a rule between pods takes nodes together. Of broken devices, `size` is how many the node has, 0 when only
+    its labels tell of some, and `free` how many of them work."""
 
     kind: Kind
     subject: str = ""
@@ -161,7 +162,7 @@ class Placement:
             offered = size.get(name, 0)
             if amount > offered:
                 devices = devices_of(node, name)
-                if amount <= devices:
+                if amount <= devices or (not devices and is_gpu(name) and tells_of_gpus(node)):
                     yield Obstacle("broken", name, devices, offered)
                 else:
                     yield Obstacle("too_small", name, max(offered, devices))

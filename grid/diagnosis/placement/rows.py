@@ -110,7 +110,9 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
         parts.append(_("too small: has {has}{left}, but {needs} needed", has=has, left=left, needs=needs))
     broken = _("devices that do not work: {working} of {all} offered, but {needs} needed")
     for obstacle in group[0].obstacles:
-        if obstacle.kind == "broken":
+        if obstacle.kind == "broken" and not obstacle.size:
+            parts.append(_("offers no GPU yet, though its labels tell of some"))
+        elif obstacle.kind == "broken":
             every, needs = amount_words(obstacle.subject, obstacle.size), f"{placement.needs[obstacle.subject]:,}"
             parts.append(broken.format(working=f"{obstacle.free:,}", all=every, needs=needs))
     if PODS in free:

@@ -127,6 +127,8 @@ class Scene:
     def broken(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod whose devices are there but do not work: an operator repairs the driver or the device plugin."""
         obstacles, needed = _first(nodes, "broken"), self.placement.needs
+        if not all(obstacle.size for obstacle in obstacles):
+            return self._without_gpus(nodes, usable)
         devices = listed(dict.fromkeys(amount_words(each.subject, each.size) for each in obstacles))
         working = max(each.free for each in obstacles)
         resource = listed(dict.fromkeys(each.subject for each in obstacles))
@@ -147,6 +149,17 @@ class Scene:
             others=self._rest(nodes, usable),
         )
         step = _("Ask an operator to look at the device plugin and the driver on {nodes}.", nodes=named)
+        return self._without_nodes("broken_devices", sentence, step=step)
+
+    def _without_gpus(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
+        """Explain a pod whose nodes offer no GPU, but have some by their labels: those of new ones come with the driver, in minutes."""
+        forms = _("{nodes} does not offer its GPUs{others}"), _("{nodes} do not offer their GPUs{others}")
+        sentence = ngettext(*forms, count(nodes), nodes=self._these(nodes, usable), others=self._rest(nodes, usable))
+        created = (node.metadata.creation_timestamp for situation in nodes for node in situation.nodes)
+        if any(since(at, self.now) < NODE_SHOULD_BE_THERE for at in created):
+            sentence = _("{sentence} yet: driver and device plugin of a new node take a few minutes", sentence=sentence)
+            return Diagnosis("not_ready", f"{sentence}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
+        step = _("Ask an operator to look at the device plugin and the driver there.")
         return self._without_nodes("broken_devices", sentence, step=step)
 
     def closed(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:

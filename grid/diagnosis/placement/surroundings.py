@@ -21,6 +21,11 @@ from grid.kube.objects import Event, Node, Pod, StorageClass, Volume, VolumeClai
 from grid.kube.pools import NodeGroup
 
 _MOST_KEPT = 32
+# NVIDIA's feature discovery, node feature discovery, GKE, EKS' cluster autoscaler, AKS and Karpenter.
+_TELL_OF_GPUS = {
+    *("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "cloud.google.com/gke-accelerator"),
+    *("k8s.amazonaws.com/accelerator", "kubernetes.azure.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
+}
 
 
 class NodeQuestion(NamedTuple):
@@ -61,6 +66,7 @@ class NodeKinds:
                 is_unready(node),
                 tuple(map(node.status.allocatable.get, resources)),
                 tuple([devices_of(node, resource) for resource in resources]),
+                tells_of_gpus(node) if any(map(is_gpu, resources)) else False,
             )
             groups.setdefault(key, []).append(node)
         return list(groups.values())
@@ -110,6 +116,11 @@ def devices_of(node: Node, resource: str) -> int:
     if not number and is_gpu(resource) and not any(map(is_gpu, offered_by(node))):
         number = resource_amount(resource, node.metadata.labels.get(f"{resource}.count", "0"))
     return number
+
+
+def tells_of_gpus(node: Node) -> bool:
+    """Return whether the node's labels tell of GPUs while it offers none: the cloud sets them before the driver works."""
+    return not any(map(is_gpu, offered_by(node))) and not _TELL_OF_GPUS.isdisjoint(node.metadata.labels)
 
 
 def offered_by(node: Node) -> list[str]:

@@ -68,15 +68,16 @@ def explain_unanswered(
         answers = not_ready_words(pod, status, message)
         sentence = _("{program} is starting and {answers}.", program=program, answers=answers)
         return Diagnosis("starting", sentence, "wait", "", "", evidence)
-    runs = _("Running")
-    if part_of(pod, status) != "program":
-        runs = _("{program} has been running", program=program)
+    runs = _("Running") if part_of(pod, status) == "program" else _("{program} has been running", program=program)
     name, probe = _asked(pod, status)
     where, answer = _where(probe), _answer_of(probe, message)
     sentence = _("{runs} for {waited} without answering{where}.")
     if answer:
         sentence = _("{runs} for {waited}, and still answers{where} with {answer}.")
         step = _("See its log for why it answers with {answer}.", answer=answer)
+    elif "timed out after" in message or "exec in container: timeout" in message:  # of containerd and of older runtimes
+        sentence = _("{runs} for {waited}, but the command of its {name} probe does not end in time.")
+        step = _("It may be too busy: choose a tier with more cores, or ask your admin for a longer probe timeout.")
     elif probe is not None and not probe.port:
         sentence = _("{runs} for {waited} without passing its {name} probe.")
     sentence = sentence.format(runs=runs, waited=duration(waited), where=where, answer=answer, name=name)

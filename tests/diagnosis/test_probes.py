@@ -50,6 +50,22 @@ CASES = [
     Case("readiness after startup", probed(540, {**TCP, **STARTUP}, started=True)),
     Case("a command asks", probed(540, {"readinessProbe": {"exec": {"command": ["true"]}}})),
     Case("a command asks a program that starts", probed(5, {"startupProbe": {"exec": {"command": ["true"]}}})),
+    Case(
+        "the probe's command takes too long",
+        probed(540, {"readinessProbe": {"exec": {"command": ["ray", "health-check"]}}}),
+        [event_saying("Unhealthy", 'Readiness probe failed: command timed out: "ray health-check" timed out after 1s')],
+    ),
+    Case(
+        "the probe's command takes too long for containerd",
+        probed(540, TCP),
+        [
+            event_saying(
+                "Unhealthy",
+                "Readiness probe errored and resulted in unknown state: rpc error: code = DeadlineExceeded desc = failed to "
+                "exec in container: timeout 5s exceeded: context deadline exceeded",
+            )
+        ],
+    ),
     Case("it answers that it is not ready", probed(5, HTTP), [event_saying("Unhealthy", NOT_READY)]),
     Case("it answers for minutes that it is not ready", probed(540, HTTP), [event_saying("Unhealthy", NOT_READY)]),
     Case(

@@ -9,6 +9,7 @@ from grid.core.quantity import format_cores
 from grid.core.regexes import Expression, Match, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, folded, listed
+from grid.diagnosis.beside import EXECUTOR, FRONT, PREPARER, PROGRAM
 from grid.diagnosis.diagnosis import ASK_ADMIN, RefusalReason
 from grid.diagnosis.quotawords import counted_objects, is_more, is_storage, spent
 from grid.diagnosis.resources import amount_words, resource_amount
@@ -71,10 +72,16 @@ def _when_free(resources: list[str]) -> str:
 
 def must_specify(match: Match) -> RefusalReason:
     """The server says "limits.memory for: app; requests.cpu for: app,proxy", older ones "limits.cpu,limits.memory"."""
-    parts = [name for part in match[2].split(";") for name in part.partition(" for:")[0].strip(" .").split(",")]
+    pairs = [part.partition(" for:")[::2] for part in match[2].split(";")]
+    parts = [name for resources, _containers in pairs for name in resources.strip(" .").split(",")]
+    others = dict.fromkeys(name.strip(" .") for _resources, names in pairs for name in names.split(",") if name)
     sentence = _("The quota “{name}” of the namespace takes only pods that say their {resources}.")
-    sentence = sentence.format(name=match[1], resources=listed(parts))
-    return RefusalReason("quota", sentence, _("Ask an admin to complete the tier, or to change the quota."))
+    step = _("Ask an admin to complete the tier, or to change the quota.")
+    if others and others.keys().isdisjoint((PROGRAM, FRONT, EXECUTOR, PREPARER)):
+        sentence = _("The quota “{name}” of the namespace wants {resources} of each container; none in {others}.")
+        step = _("Ask an admin of the cluster: what adds such containers, like a service mesh, has to set them.")
+    sentence = sentence.format(name=match[1], resources=listed(parts), others=listed(others or [""]))
+    return RefusalReason("quota", sentence, step)
 
 
 def no_quota(match: Match) -> RefusalReason:

@@ -173,3 +173,21 @@ def test_unread_objection_of_a_limit_range_keeps_its_words() -> None:
         reason.sentence
         == "A limit range of the namespace forbids it: maximum cpu usage per Pod is above what it may be"
     )
+
+
+@pytest.mark.parametrize(
+    ("lacks", "sentence", "step"),
+    [
+        (
+            "limits.cpu for: istio-proxy,istio-init; limits.memory for: istio-proxy,istio-init",
+            "wants limits.cpu and limits.memory of each container; none in istio-proxy and istio-init.",
+            "what adds such containers, like a service mesh, has to set them",
+        ),
+        ("limits.cpu for: istio-proxy,run", "takes only pods that say their limits.cpu.", "complete the tier"),
+        ("limits.cpu,limits.memory", "takes only pods that say their limits.cpu and limits.memory.", "complete the tier"),
+    ],
+)  # fmt: skip
+def test_quota_names_injected_containers_but_not_our_own(lacks: str, sentence: str, step: str) -> None:
+    reason = refused(f'pods "a" is forbidden: failed quota: team: must specify {lacks}')
+    assert reason.sentence == f"The quota “team” of the namespace {sentence}"
+    assert step in reason.next_step

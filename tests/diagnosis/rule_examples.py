@@ -301,6 +301,16 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "grid.memory": ("MemoryError", "except MemoryError: is handled by smaller chunks"),
         "grid.killed": ("Killed", "Killed 3 workers, as asked"),
+        "grid.line-ends": ("run.sh: line 2: $'\\r': command not found", "received b'OK\\r'"),
+        "grid.interpreter": ("exec /mnt/project/run.sh: no such file or directory", "exec /mnt/project/run.sh: permission denied"),
+        "grid.processor": (
+            "run.sh: line 3:    71 Illegal instruction     (core dumped) ./train",
+            "the illegal instruction of 4 files is skipped",
+        ),
+        "grid.versions": (
+            "RuntimeError: Version mismatch: The cluster was started with:",
+            "the cluster was started with Ray 2.49.0",
+        ),
         "grid.python-module": ("ModuleNotFoundError: No module named 'polars'", "No module named anything is not an error"),
         "grid.library": ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "libGL.so.1 opened"),
         "grid.pip-conflict": (

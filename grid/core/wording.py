@@ -18,7 +18,7 @@ MONTHS = (
 )
 # Control sequences of a terminal (ECMA-48): colours and cursor movements, titles, and single escapes.
 _CONTROLS = RepeatedExpression(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-_MOST_QUOTED = 300  # characters of a message within a sentence; the whole of it is evidence
+_MOST_QUOTED = 450  # characters of a message within a sentence; the whole of it is evidence
 
 POD_STAYS_SENTENCE = _(
     "It cannot be resumed yet: its last pod is not confirmed gone. On a lost node this takes until the node is back or removed. "
@@ -133,6 +133,7 @@ def plain_text(text: str) -> str:
 
 
 def folded(message: str) -> str:
-    """Return the message as a part of a sentence: in one line, without its full stop, and with a mark where it is cut short."""
-    line = " ".join(message.split()).rstrip(". ")
-    return line if len(line) <= _MOST_QUOTED else f"{line[: _MOST_QUOTED - 1]}…"
+    """Return the message as a part of a sentence: in one line, without its full stop. Of a long one the middle is cut, with a mark there:
+    its cause stands at the end, or at the beginning."""
+    line, half = " ".join(message.split()).rstrip(". "), _MOST_QUOTED // 2
+    return line if len(line) <= _MOST_QUOTED else f"{line[: half - 1]}…{line[-half:]}"

@@ -24,7 +24,7 @@ from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
-from grid.diagnosis.rules import RuleTable
+from grid.diagnosis.rules import RuleTable, core_words, most_telling
 from grid.diagnosis.startup import true_since
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated, true_condition
 
@@ -32,8 +32,9 @@ OUT_OF_MEMORY = "out_of_memory"
 _NOT_MADE = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", *NEVER_STARTED}
 # What the kubelet says while nothing is wrong; "" before it has said anything.
 _NORMAL = frozenset({"", "ContainerCreating", "PodInitializing"})
-# Warnings of a node that keep no container from starting.
-_HARMLESS = {"DNSConfigForming", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling"}
+# Warnings that keep no container from starting, the last one of Kyverno's audits.
+_HARMLESS = {"DNSConfigForming", "MissingClusterDNS", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling",
+             "PolicyViolation"}  # fmt: skip
 _SHOW = _("Show an operator the messages below.")
 # Why a node cannot make the sandbox of a pod, in the words of containerd, cri-o and the network plugins.
 NODE_FAULTS = RuleTable(
@@ -75,6 +76,9 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
     if reason == "CrashLoopBackOff":
         return _crash_loop(pod, status, message, events)
     if reason in _NOT_MADE:
+        if not core_words(message):
+            own = [event.message for event in events if event.reason == "Failed" and is_about(event, status)]
+            message = most_telling([*(text for text in own if "mage" not in text), message])
         missing = explain_missing(message, subject(pod, status), reason=reason)
         return missing or explain_no_start(pod, status, message, reason=reason)
     if reason in _NORMAL:
@@ -171,12 +175,12 @@ def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: dateti
 
 def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: datetime) -> Diagnosis:
     """Volumes and network are the pod's, so any container's progress shows that they are there; the image is the container's own."""
-    mount = latest(events, *MOUNT_FAILED)
-    moved_on = latest(events, *_STEPS)
-    if mount is not None and (moved_on is None or events.index(mount) > events.index(moved_on)):
-        return explain_mount(mount.message)
-    warning, waited = _last_warning(events), since(true_since(pod, "PodScheduled"), now)
-    if warning is not None and moved_on is None:
+    moved_on, waited = latest(events, *_STEPS), since(true_since(pod, "PodScheduled"), now)
+    done = latest(events, *_STEPS, "SuccessfulAttachVolume")
+    after = events if done is None else events[events.index(done) + 1 :]
+    if mounts := [event.message for event in after if event.reason in MOUNT_FAILED]:
+        return explain_mount(mounts, waited)
+    if moved_on is None and (warning := _last_warning(after)) is not None:
         return _kept_by_node(warning, waited)
     last = status.last_state.terminated
     before = last.finished_at if last is not None else None
@@ -205,8 +209,9 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
     since_bound = latest(events, "Scheduled")
     after = events[events.index(since_bound) + 1 :] if since_bound is not None else events
     warnings = [event for event in after if event.type == "Warning" and event.reason not in _HARMLESS]
-    causes = [event for event in warnings if event.reason != "FailedSync"]
-    return next(reversed(causes or warnings), None)
+    causes = [event for event in warnings if event.reason != "FailedSync"] or warnings
+    cause = most_telling([event.message for event in causes]) if causes else ""
+    return next((event for event in reversed(causes) if event.message == cause), None)
 
 
 def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:

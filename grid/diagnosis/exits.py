@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from grid.core.labels import KEYS
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.diagnosis.beside import part_of, subject
+from grid.diagnosis.beside import PROGRAM, part_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
-from grid.diagnosis.rules import RuleTable
+from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
@@ -20,15 +20,22 @@ MEANINGS = {
     126: _("its command is not executable"),
     127: _("its command was not found"),
     130: _("something interrupted it (SIGINT)"),
+    132: _("it used an instruction that the node's processor does not know (SIGILL)"),
     134: _("it aborted"),
+    135: _("it lost shared memory or a mapped file (SIGBUS)"),
+    136: _("it divided a whole number by zero (SIGFPE)"),
     137: _("it was killed (SIGKILL)"),
     139: _("it crashed (segmentation fault)"),
     143: _("something asked it to end (SIGTERM)"),
+    159: _("it made a system call that the node forbids (SIGSYS)"),
 }
-_SIGNALS = {
-    1: "SIGHUP", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 7: "SIGBUS", 8: "SIGFPE", 13: "SIGPIPE", 24: "SIGXCPU",
-    25: "SIGXFSZ",
-}  # fmt: skip
+# A shell adds 128 to the signal that ended a program.
+_SIGNALS = {129: "SIGHUP", 131: "SIGQUIT", 133: "SIGTRAP", 141: "SIGPIPE", 152: "SIGXCPU", 153: "SIGXFSZ"}
+_ENDS = {code: _("a signal ended it ({name})", name=name) for code, name in _SIGNALS.items()} | MEANINGS
+_CURES = {
+    132: _("Choose a tier with other nodes, or packages that are built for this processor."),
+    135: _("Its disk or /dev/shm is usually full: use less of it, or choose a tier with more shared memory."),
+}
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {
     130: _("it was interrupted (SIGINT)"),
@@ -36,7 +43,8 @@ _REQUESTED = {
     143: _("it was asked to end (SIGTERM)"),
 }
 _NOT_FOUND = RepeatedExpression(
-    r"(?m)(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’\\]+)(\\r|\r)?\W?: No such file"
+    r"(?m)(?:^|: )([^\s:]+?)(\\r'|\r)?: (?:command )?not found$"
+    r"|^(?:/usr/bin/)?env: (?:can't execute )?\W?([^\s:'’\\]+)(\\r|\r)?\W?: No such file"
 )
 # What shells say of a file that they cannot execute.
 _NOT_EXECUTABLE = RepeatedExpression(
@@ -72,6 +80,11 @@ CANNOT_START = RuleTable(
      _("the node's GPU driver does not answer")),
     ("seccomp", r"seccomp profile|loading seccomp", _("the node has no such seccomp profile")),
     ("apparmor", r"(?i)apparmor", _("the node cannot enforce its AppArmor profile")),
+    ("slow-runtime", r"is reserved\b|container name \S+ is already in use|(?i:deadline ?exceeded)",
+     _("the node's container runtime is overloaded or hangs, and has not finished an earlier try")),
+    ("user-namespaces", r"MOUNT_ATTR_IDMAP|idmap", _("the file system of a volume cannot be used with user namespaces (hostUsers: false)")),
+    ("named-user", r"non-numeric user", _("its image names its user in words, so the node cannot tell whether that is root")),
+    ("root", r"runAsNonRoot", _("its image runs as root, which is not allowed here")),
     ("no-command", r"no command specified", _("neither its image nor its environment names a command")),
     # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
     ("memory-limit", r"container init was OOM-killed|memory limit too low", _("its memory limit is too small even to start it")),
@@ -83,7 +96,10 @@ _OF_NODE: _Remedy = "node_fault", "operator", _LOOK_AT_NODE
 _COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environment's command.")
 _UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
 _REMEDIES: Mapping[str, _Remedy] = {
-    **dict.fromkeys(("gpu-driver", "seccomp", "apparmor"), _OF_NODE),
+    **dict.fromkeys(("gpu-driver", "seccomp", "apparmor", "slow-runtime"), _OF_NODE),
+    "user-namespaces": ("container", "operator", _("Ask an operator to turn user namespaces off for this, or to move the volume.")),
+    "named-user": ("config", "admin", _("Ask your admin for an image with a numeric USER.")),
+    "root": ("config", "admin", _("Ask your admin for an image that runs as another user.")),
     "cuda": ("gpu_driver", "admin", _("Ask your admin for an environment with an older CUDA, or an operator to update the driver: "
                                       "nodes like this one refuse it, too.")),
     "format": ("command", "admin", _("Ask your admin for an image for the node's architecture, or choose a tier with other nodes.")),
@@ -99,22 +115,14 @@ def exit_words(ended: Terminated, why: str = "") -> str:
     if why and ended.exit_code in _REQUESTED:
         end = _REQUESTED[ended.exit_code]
         return _("exit code {exit_code}, {end} because {why}", exit_code=ended.exit_code, end=end, why=why)
-    known = _command_words(ended) or _meaning(ended.exit_code)
+    known = _shell_words(ended)[0] or _ENDS.get(ended.exit_code)
     return _("exit code {exit_code}", exit_code=ended.exit_code) + (f", {known}" if known else "")
 
 
 def code_words(code: int) -> str:
     """Return "137, it was killed (SIGKILL)", what an exit code says by itself."""
-    known = _meaning(code)
+    known = _ENDS.get(code)
     return f"{code}, {known}" if known else str(code)
-
-
-def _meaning(code: int) -> str:
-    """Return what an exit code means, "" when only the program knows. A shell adds 128 to the signal that ended a program."""
-    if code in MEANINGS:
-        return MEANINGS[code]
-    name = _SIGNALS.get(code - 128)
-    return _("a signal ended it ({name})", name=name) if name else ""
 
 
 def cause_words(ended: Terminated | None) -> str:
@@ -133,7 +141,8 @@ def explain_by_log(ended: Terminated) -> LogFinding | None:
 def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) -> tuple[Who, str]:
     """Return who can repair a program that ended like this, and how. Exit codes 126 and 127 come from a shell, because a command that the
     runtime itself cannot start never runs. A job's own command is run by one, and may be the cause; others run the environment's."""
-    if part_of(pod, status) != "program":
+    is_injected = status.name != PROGRAM and any(each.name == PROGRAM for each in pod.status.container_statuses)
+    if is_injected or part_of(pod, status) != "program":
         return "admin", _("See the log of container {name}, or show it to your admin.", name=status.name)
     if ended is None:
         return "you", _("See the end of the log.")
@@ -142,17 +151,18 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
     if ended.exit_code in (126, 127):
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
             return "admin", _("Ask your admin to check the environment's command.")
-        return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_command_advice(ended))
+        return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_shell_words(ended)[1])
     if known := explain_by_log(ended):
         return "you", known.cure
     if ended.exit_code == 137 and not end_requested_by(pod, ended):
         return "you", _("See the end of the log, and whether its memory use came near the limit.")
-    return "you", _("See the end of the log.")
+    return "you", _CURES.get(ended.exit_code) or _("See the end of the log.")
 
 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
-    """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
-    why, (code, who, step) = "", _UNKNOWN
+    """Explain a container whose command the runtime could not start; of an unknown message its core is said."""
+    says, (code, who, step) = core_words(message), _UNKNOWN
+    why = f": {says}" if says else ""
     if rule := CANNOT_START.find(message):
         key, words, match = rule
         why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
@@ -161,33 +171,22 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 
 
-def _command_words(ended: Terminated) -> str:
-    """Return what a shell says of the command that it did not find or could not execute, "" when the log's end names none."""
+def _shell_words(ended: Terminated) -> tuple[str, str]:
+    """Return what a shell says of the command that it did not find or could not execute, "" when the log's end names none, and the cure."""
+    text = ended.message.strip()
     if ended.exit_code == 127:
-        commands = _NOT_FOUND.findall(ended.message.strip())
-        by_shell, other, windows_end = commands[-1] if commands else ("", "", "")
-        words = _("the command {missing} was not found") if by_shell or other else ""
-        if windows_end:
+        *_before, (by_shell, windows, by_env, windows_start) = [("", "", "", ""), *_NOT_FOUND.findall(text)]
+        words, missing = _("the command {missing} was not found"), by_shell or by_env
+        if windows_start:
             words = _("the first line of its script ends as in Windows (CRLF), so that {missing} was not found")
-        return words.format(missing=by_shell or other)
-    file, why = _refused_file(ended)
-    return _FILES.get(why, _OTHER_FORMAT)[0].format(file=file) if file else ""
-
-
-def _command_advice(ended: Terminated) -> str:
-    if ended.exit_code == 127:
-        is_windows = any(end for _by_shell, _other, end in _NOT_FOUND.findall(ended.message.strip()))
-        return _FILES["line ends"][1] if is_windows else _("Check your command")
-    file, why = _refused_file(ended)
-    return _FILES.get(why, _OTHER_FORMAT)[1] if file else _("Make its file executable (chmod +x), or correct its path")
-
-
-def _refused_file(ended: Terminated) -> tuple[str, str]:
-    """Return the file that a shell could not execute, and why by its own words; ("", "") when the log's end names none."""
-    if ended.exit_code != 126:
-        return "", ""
-    if scripts := _BAD_INTERPRETER.findall(ended.message.strip()):
-        file, windows = scripts[-1]
-        return file, "line ends" if windows else "bad interpreter"
-    files = _NOT_EXECUTABLE.findall(ended.message.strip())
-    return files[-1] if files else ("", "")
+        elif windows:
+            words = _("its script has the line ends of Windows (CRLF)")
+        cure = _FILES["line ends"][1] if windows or windows_start else _("Check your command")
+        return words.format(missing=missing) if missing else "", cure
+    *_before, (file, why) = [("", ""), *_NOT_EXECUTABLE.findall(text)]
+    if scripts := _BAD_INTERPRETER.findall(text):
+        file, why = scripts[-1][0], "line ends" if scripts[-1][1] else "bad interpreter"
+    if ended.exit_code != 126 or not file:
+        return "", _("Make its file executable (chmod +x), or correct its path")
+    words, cure = _FILES.get(why, _OTHER_FORMAT)
+    return words.format(file=file), cure

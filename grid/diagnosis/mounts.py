@@ -1,25 +1,41 @@
 """Explains what keeps a pod from its volumes, ConfigMaps and Secrets, each by its name; and names its volume claims by what they hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 
-from grid.core.regexes import Expression, Match, RepeatedExpression
+from grid.core.regexes import Expression, Match
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import capitalised, listed, plural
+from grid.core.wording import capitalised, duration, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
-from grid.diagnosis.rules import RuleTable
+from grid.diagnosis.rules import RuleTable, core_words, most_telling
 from grid.kube.objects import Pod
 from grid.kube.slim import PodVolume
 
 # The volumes of our own pods (`grid.executions.storage`).
 OURS = {"project": _("the project's files"), "home": _("the files of HOME")}
-MOUNT_FAILED = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+MOUNT_FAILED = ("FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumePermissionChangeInProgress")
+_WHO: Mapping[str, Who] = {"no-folder": "admin", "secret-store": "admin", "node-is-full": "you"}  # else an operator
+_LASTS = timedelta(minutes=5)  # an attach or mount that takes longer is no ordinary delay
+_OWNERSHIP = Expression(r"Setting volume ownership for .*?(?:processed (\d+) files|$)")
 _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}
 _MISSING_FILE = Expression(r"references non-existent (config|secret) key: (\S+)")
 _NOT_READ = Expression(r"(?i)failed to sync (configmap|secret) cache: timed out")
-_SEPARATORS = RepeatedExpression(r"[ ,]+")
-_VOLUME = Expression(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\]]+)\]")
-# Why a volume is not mounted, and who can change that: "" where it may end by itself.
+_VOLUME = Expression(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\], ]+)")
+# Why a volume is not mounted, and what changes that: "" where it may end by itself.
 WHY_NOT_MOUNTED = RuleTable(
+    ("no-client", r"need a /sbin/mount\.|bad superblock on [^/\s]+:|unknown filesystem type|mount\.\w+: (?:command )?not found", (
+        _("the node lacks the client program of this file system, such as nfs-common"),
+        _("Ask an operator to install it on the node; launched again, this may get another node."))),
+    ("no-folder", r"(?s)mount.*: No such file or directory|hostPath type check failed|path .* does not exist", (
+        _("the folder that it is made from does not exist: {says}"), _("Ask your admin to create it, or to correct its path."))),
+    ("secret-store", r"secrets store objects|Failed fetching secret", (_("a secret that it holds cannot be read: {says}"),
+        _("Ask your admin whether the secret exists in the secret store, and may be read from here."))),
+    ("used-elsewhere", r"still being used|IN_USE|VolumeInUse|already (?:attached|being used)|attached to a different", (
+        _("another node still uses it, or was lost before it let it go; its files are kept"), "")),
+    ("node-is-full", r"(?i)maximum number of (?:data disks|attach)|attachment limit", (_("the node has as many volumes as it can take"),
+        _("Stop it and launch it again, to get another node; ask an operator if it happens often."))),
+    ("not-attached-yet", r"but was attaching|(?:hasn't been|not yet) attached|find disk on lun|find device path|no relationship found",
+        (_("the cloud has not finished attaching it"), "")),
     ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", (_("the file server does not answer"), "")),
     ("file-server-refuses", r"(?s)mount\.nfs.*access denied|access denied by server", (
         _("the file server refuses access"), _("Ask an operator to let the node use what the file server exports."))),
@@ -34,6 +50,8 @@ WHY_NOT_MOUNTED = RuleTable(
     ("file-system", r"wrong fs type|bad superblock", (
         _("its file system cannot be read"),
         _("Ask an operator whether the file system is damaged, or of a kind that the node does not know."))),
+    ("storage-silent", r"(?i)deadline ?exceeded|(?:connection|i/o) (?:timed out|timeout)|an operation .*already",
+        (_("the storage does not answer in time"), "")),
 )  # fmt: skip
 _CORRECT = _("Ask your admin to create it, or to correct the environment.")
 
@@ -53,30 +71,22 @@ def claims_in_words(pod: Pod, message: str) -> list[str]:
 
 
 def explain_missing(message: str, subject: str, *, reason: str) -> Diagnosis | None:
-    """Explain a container that refers to a ConfigMap or Secret that is not there, or to a user that it may not be; None for any other."""
-    evidence = quoted(f"{reason}: {message}")
-    if unread := _not_read(message, evidence):
-        return unread
-    step, missing = _CORRECT, _missing(message)
-    if "non-numeric user" in message:
-        sentence = _(
-            "{program} cannot be started: its image names its user in words, so the node cannot tell whether that is root."
-        )
-        step = _("Ask your admin for an image with a numeric USER.")
-    elif "runAsNonRoot" in message:
-        sentence = _("{program} cannot be started: its image runs as root, which is not allowed here.")
-        step = _("Ask your admin for an image that runs as another user.")
-    elif missing:
-        sentence = _("{program} cannot be started: {missing}.")
-    else:
-        return None
-    sentence = sentence.format(program=subject, missing=missing)
-    return Diagnosis("config", sentence, "problem", "admin", step, evidence)
+    """Explain a container that refers to a ConfigMap or Secret that is not there, or not read yet; None for any other."""
+    evidence, missing = quoted(f"{reason}: {message}"), _missing(message)
+    sentence = _("{program} cannot be started: {missing}.", program=subject, missing=missing)
+    config = Diagnosis("config", sentence, "problem", "admin", _CORRECT, evidence) if missing else None
+    return _not_read(message, evidence) or config
 
 
-def explain_mount(message: str) -> Diagnosis:
-    """Explain a volume that cannot be attached or mounted."""
-    evidence = quoted(message)
+def explain_mount(messages: Sequence[str], waited: timedelta) -> Diagnosis:
+    """Explain a volume that cannot be attached or mounted; the messages are all about that, oldest first."""
+    message = most_telling(messages)
+    evidence = quoted(message, messages[-1])
+    if owned := _OWNERSHIP.search(message):
+        files = _(", {number:,} so far", number=int(owned[1])) if owned[1] else ""
+        sentence = _("The node changes the owner of all files of a volume before the start{files}.", files=files)
+        step = _("Nothing to do: it goes on by itself. Fewer files make it faster; ask your admin for OnRootMismatch.")
+        return Diagnosis("preparing", sentence, "wait", "", step, evidence)
     if unread := _not_read(message, evidence):
         return unread
     name = _volume(message)
@@ -90,53 +100,48 @@ def explain_mount(message: str) -> Diagnosis:
     ours = OURS.get(name, "")
     what = capitalised(ours) or (_("Volume {name}", name=name) if name else _("A volume"))
     if attached := ATTACHED.find(message):
-        where, who, step = attached[1](attached[2])
+        key, (where, who, step), match = attached
+        pods = _pods_in_words(match, are_counted=key == "in-use-elsewhere")
         sentence = ngettext(
             "{what} is {where}, and such a volume can be attached to one node at a time.",
             "{what} are {where}, and such a volume can be attached to one node at a time.",
             2 if ours else 1,
             what=what,
-            where=where,
+            where=where.format(pods=pods),
         )
-        return Diagnosis("volume_mount", sentence, "problem", who, step, evidence)
+        return Diagnosis("volume_mount", sentence, "problem", who, step.format(pods=pods), evidence)
     cause = WHY_NOT_MOUNTED.find(message)
-    words, step = cause[1] if cause else ("", "")
-    why = f": {words.format(driver=next(filter(None, cause[2].groups()), ''))}" if cause else ""
-    yet = "" if step else _(" yet")
+    key, (words, step), match = cause or ("", ("{says}", ""), None)
+    named = next(filter(None, match.groups()), "") if match else ""
+    words = words.format(driver=named, says=core_words(message))
+    why = f": {words}" if words else ""
+    yet = "" if step or waited > _LASTS else _(" yet")
     sentence = _("{what} cannot be attached to the node{yet}{why}.", what=what, yet=yet, why=why)
     if "MountVolume." in message and "WaitForAttach" not in message:
         sentence = _("{what} cannot be mounted on the node{yet}{why}.", what=what, yet=yet, why=why)
-    step = step or _("If it lasts, ask an operator.")
-    return Diagnosis("volume_mount", sentence, "problem", "operator", step, evidence)
+    lasts = _("It is tried again, for {time} so far: ask an operator to look at the storage.", time=duration(waited))
+    step = step or (lasts if waited > _LASTS else _("If it lasts, ask an operator."))
+    return Diagnosis("volume_mount", sentence, "problem", _WHO.get(key, "operator"), step, evidence)
 
 
-def _in_use(match: Match) -> tuple[str, Who, str]:
-    """A pod that uses the volume on the other node can be stopped."""
-    pods = [name.strip() for name in match[1].split(",")]
-    they = ngettext("pod {names}", "pods {names}", len(pods), names=listed(pods))
-    step = _("Stop {pods} first; if that node is lost, ask an operator to detach the volume.", pods=they)
-    return _("in use on another node by {pods}", pods=they), "you", step
+# The attach-detach controller's words: it names the pods of the same namespace, and counts those of others. Without a pod, the other node
+# has not let the volume go, and a lost node never does.
+ATTACHED = RuleTable[tuple[str, Who, str]](
+    ("in-use", r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$", (
+        _("in use on another node by {pods}"), "you",
+        _("Stop {pods} first; if that node is lost, ask an operator to detach the volume."))),
+    ("in-use-elsewhere", r"(\d+) pod\(s\) in different namespaces", (
+        _("in use on another node by {pods} of another namespace"), "operator", _("Ask an operator what uses it there."))),
+    ("attached", r"Multi-Attach|already exclusively attached", (_("still attached to another node"), "operator",
+        _("It is detached by itself when that node lets it go; if it lasts, ask an operator whether that node is lost."))),
+)  # fmt: skip
 
 
-def _in_use_elsewhere(match: Match) -> tuple[str, Who, str]:
-    others = _("{pods} of another namespace", pods=plural(int(match[1]), "pod", "pods"))
-    return _("in use on another node by {pods}", pods=others), "operator", _("Ask an operator what uses it there.")
-
-
-def _still_attached(match: Match) -> tuple[str, Who, str]:
-    """Without a pod, the other node has not let the volume go, and a lost node never does."""
-    step = _(
-        "It is detached by itself when that node lets it go; if it lasts, ask an operator whether that node is lost."
-    )
-    return _("still attached to another node"), "operator", step
-
-
-# The attach-detach controller's words: it names the pods of the same namespace, and counts those of others.
-ATTACHED = RuleTable[Callable[[Match], tuple[str, Who, str]]](
-    ("in-use", r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$", _in_use),
-    ("in-use-elsewhere", r"(\d+) pod\(s\) in different namespaces", _in_use_elsewhere),
-    ("attached", r"Multi-Attach|already exclusively attached", _still_attached),
-)
+def _pods_in_words(match: Match, *, are_counted: bool) -> str:
+    if are_counted:
+        return plural(int(match[1]), "pod", "pods")
+    names = [name.strip() for text in match.groups() for name in text.split(",")]
+    return ngettext("pod {names}", "pods {names}", len(names), names=listed(names or [""]))
 
 
 def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
@@ -168,4 +173,4 @@ def _missing(message: str) -> str:
 def _volume(message: str) -> str:
     """Return the name of the first volume that the message names, "" for none."""
     match = _VOLUME.search(message)
-    return (match[1] or _SEPARATORS.split(match[2])[0]) if match else ""
+    return (match[1] or match[2]) if match else ""

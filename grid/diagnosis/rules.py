@@ -1,13 +1,29 @@
 """Tables of rules about messages of Kubernetes and its container runtimes: the first rule whose pattern a message has counts; pure.
+Of messages that no rule knows, the part that says the cause.
 
 `tests/diagnosis/rule_examples.py` has of each rule a message to which it applies and one that is merely like it.
 """
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from grid.core.regexes import Expression, Match
+from grid.core.regexes import Expression, Match, RepeatedExpression
+from grid.core.wording import folded
 
 M = TypeVar("M")
+# Each caller of a driver or runtime puts a frame before what that says; the asides are the same whatever the cause.
+_FRAMES = Expression(
+    r'(?s)^.*(?: desc = |\nOutput: |(?:for volume|StorageClass) "[^"]*" ?: |container (?:process|init): )'
+)
+_ASIDES = RepeatedExpression(
+    r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$|/var/lib/kubelet/[^\s:\"',]+:? ?"
+    r"|https response error StatusCode: \d+, |Request ?ID: [\w-]+,? ?"
+)
+# Only that an earlier call has not ended, or which volumes are missing; a timeout tells at least that something hangs.
+_NO_CAUSE = Expression(
+    r"(?i)unable to attach or mount|operation .*already|is reserved|^(rpc error|timed out( waiting for the condition)?)?$"
+)
+_TIMEOUT = Expression(r"(?i)deadline ?exceeded|timed out")
 
 
 class RuleTable(Generic[M]):
@@ -29,3 +45,15 @@ class RuleTable(Generic[M]):
         """Return the meaning of the rule that applies; None when none does."""
         rule = self.find(message)
         return rule[1] if rule else None
+
+
+def core_words(message: str) -> str:
+    """Return what a driver or runtime says of the cause, as a part of a sentence; "" when it says none."""
+    frames = _FRAMES.match(message)
+    core = folded(_ASIDES.sub("", message[frames.end() :] if frames is not None else message))
+    return "" if _NO_CAUSE.search(core) else core
+
+
+def most_telling(messages: Sequence[str]) -> str:
+    """Return the newest message, which is the last, that says a cause; without any the newest timeout, or else the newest."""
+    return max(reversed(messages), key=lambda text: bool(core_words(text)) * (1 if _TIMEOUT.search(text) else 2))

@@ -158,6 +158,19 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _CREATE + 'chdir to cwd ("/mnt/project") set in config.json failed: permission denied: unknown',
             _CREATE + 'exec: "/mnt/project": permission denied: unknown',
         ),
+        "slow-runtime": (
+            'failed to reserve container name "run_p_ns_uid-of-p_0": name "run_p_ns_uid-of-p_0" is reserved for "9d1c0a"',
+            'failed to create container: id "9d1c0a" is not known',
+        ),
+        "user-namespaces": (
+            _CREATE + "failed to set MOUNT_ATTR_IDMAP on /mnt/data: invalid argument",
+            _CREATE + "failed to set up a user namespace",
+        ),
+        "named-user": (
+            "container has runAsNonRoot and image has non-numeric user (jovyan), cannot verify user is non-root",
+            "container has runAsNonRoot and image will run as root",
+        ),
+        "root": ("container has runAsNonRoot and image will run as root (pod: ...)", "container runs as user 0"),
         "no-command": ("failed to generate spec: no command specified", "failed to generate spec: no container specified"),
     },
     "exits.MEANINGS": {
@@ -165,15 +178,44 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "127": ("127", "128"),
         "130": ("130", "2"),
         "134": ("134", "6"),
+        "132": ("132", "4"),
+        "135": ("135", "7"),
+        "136": ("136", "8"),
         "137": ("137", "9"),
         "139": ("139", "11"),
         "143": ("143", "15"),
+        "159": ("159", "31"),
     },
     "mounts.MISSING": {
         "key": ("couldn't find key user in Secret compute-grid/token", "couldn't find volume user in pod compute-grid/p"),
         "object": (_MOUNT + 'configmap "settings" not found', _MOUNT + 'configmap "settings" is forbidden'),
     },
     "mounts.WHY_NOT_MOUNTED": {
+        "no-client": (
+            _MOUNT + "mount failed: exit status 32\nOutput: mount: /var/lib/kubelet/pods/a: bad option; for several filesystems (e.g. nfs, "
+            "cifs) you might need a /sbin/mount.<type> helper program.",
+            _MOUNT + "mount failed: exit status 32\nOutput: mount: bad option; see the manual of the helper program.",
+        ),
+        "no-folder": (
+            _MOUNT + "mount failed: exit status 32\nmount.nfs4: mounting fs:/a failed, reason given by server: No such file or directory",
+            _MOUNT + "mount failed: exit status 32\nmount.nfs4: mounting fs:/a failed, reason given by server: Permission denied",
+        ),
+        "secret-store": (
+            _MOUNT + "rpc error: code = Unknown desc = failed to mount secrets store objects for pod p, err: permission denied",
+            _MOUNT + "rpc error: code = Unknown desc = failed to mount: permission denied",
+        ),
+        "used-elsewhere": (
+            _MOUNT + "rpc error: code = Internal desc = rbd image replicapool/csi-vol-2f0d is still being used",
+            _MOUNT + "rpc error: code = Internal desc = rbd image replicapool/csi-vol-2f0d is used up",
+        ),
+        "node-is-full": (
+            "exceeded the limit of maximum number of attached persistent disks (16) of instance node-1",
+            "exceeded the limit of requests (16) of instance node-1",
+        ),
+        "not-attached-yet": (
+            'attachment of disk "vol-1" failed, expected device to be attached but was attaching',
+            'attachment of disk "vol-1" failed',
+        ),
         "file-server-silent": (
             _MOUNT + "mount failed: exit status 32\nmount.nfs: Connection timed out",
             _MOUNT + "mount failed: exit status 32\nmount.ceph: Connection timed out",
@@ -197,6 +239,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "file-system": (
             _MOUNT + "mount: wrong fs type, bad option, bad superblock on /dev/sdb",
             _MOUNT + "mount: /dev/sdb already mounted or mount point busy",
+        ),
+        "storage-silent": (
+            _MOUNT + "rpc error: code = Aborted desc = an operation with the given Volume ID 0001-0009 already exists",
+            _MOUNT + "rpc error: code = Aborted desc = the Volume ID 0001-0009 already exists",
         ),
     },
     "mounts.ATTACHED": {

@@ -64,11 +64,19 @@ CASES = [
     Case("dash does not find it", exits(127, "start\nsh: 1: train: not found\n")),
     Case("busybox does not find it", exits(127, "/bin/sh: train: not found")),
     Case("env does not find it", exits(127, "env: ‘python2’: No such file or directory")),
+    Case("env of a full path does not find it", exits(127, "/usr/bin/env: 'bash\\r': No such file or directory")),
+    Case("busybox's env does not find it", exits(127, "env: can't execute 'bash\r': No such file or directory")),
+    Case("line ends of Windows in bash", exits(127, "run.sh: line 2: $'\\r': command not found")),
+    Case("line ends of Windows in dash", exits(127, "run.sh: 2: ls\r: not found")),
+    Case(
+        "line ends of Windows before a loop", exits(2, "run.sh: line 4: syntax error near unexpected token `$'do\\r''")
+    ),
     Case("something else is not found", exits(1, "sh: 1: train: not found")),
     Case("a file is not found", exits(127, "train: not found in the table")),
     Case("128 of a program", exits(128)),
     Case("interrupted", exits(130)),
     Case("aborted", exits(134)),
+    *(Case(f"ended by signal {code - 128}", exits(code)) for code in (132, 135, 136, 141, 159)),
     Case("killed", exits(137)),
     Case("killed for memory", on_a_node(ended(137, "OOMKilled"))),
     Case("segmentation fault", exits(139)),
@@ -85,6 +93,10 @@ CASES = [
     Case("no such command, at first", waits("RunContainerError", NO_FOO)),
     *(Case(key, waits("RunContainerError", message)) for key, (message, _) in EXAMPLES["exits.CANNOT_START"].items()),
     Case("other architecture of a command unnamed", waits("RunContainerError", RUNC + "exec: exec format error")),
+    Case(
+        "an unknown fault of the runtime",
+        waits("RunContainerError", RUNC + 'error mounting "/dev/fuse": no such device: unknown'),
+    ),
     Case("no words", on_a_node(ended(128, "StartError"))),
 ]
 

@@ -47,6 +47,17 @@ def with_sidecar(sidecar: dict[str, Any], *programs: dict[str, Any], phase: str 
 
 
 CASES = [
+    Case(
+        "an injected ordinary container crashes",
+        made_of(
+            [],
+            [
+                status("run", running(), ready=True),
+                status("istio-proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=6, lastState=ended(1)),
+            ],
+            steps=(),
+        ),
+    ),
     Case("setup runs long", setup(running(900))),
     Case("setup runs again", setup(running(5), restarts=1, lastState=ended(7))),
     Case("setup keeps failing", setup({"waiting": {"reason": "CrashLoopBackOff"}}, restarts=4, lastState=ended(1))),

@@ -38,6 +38,10 @@ HOOK_DOWN = (
 DENIED = 'admission webhook "validation.gatekeeper.sh" denied the request: [allowed-repos] docker.io is not allowed'
 PROVISIONING = 'failed to provision volume with StorageClass "gp3": rpc error: code = ResourceExhausted desc = '
 RUNS_OUT = "googleapi: Error 403: QUOTA_EXCEEDED - Quota 'SSD_TOTAL_GB' exceeded. Limit: 500.0 in region europe-west1."
+FAILED = 'failed to provision volume with StorageClass "gp3": '
+LATE = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+STILL_PENDING = "rpc error: code = Aborted desc = an operation with the given Volume ID pvc-1 already exists"
+AGGREGATE_FULL = "aggregate aggr1_node1 does not have enough space, needs 2199023255552, has 912680550400"
 PROVISIONER = (
     "Waiting for a volume to be created either by the external provisioner 'ebs.csi.aws.com' or manually by the system "
     "administrator. If volume creation is delayed, please verify that the provisioner is running."
@@ -56,12 +60,13 @@ def unplaced(
     pod_events: Sequence[tuple[str, str]] = (),
     claim: dict[str, Any] | None = None,
     claim_event: tuple[str, str] | None = None,
+    earlier: Sequence[tuple[str, str]] = (),
     knows_cluster: bool = True,
     minutes: float = 12,
 ) -> Diagnosis:
     waiting = pod("x", conditions=[condition("PodScheduled", "False", "Unschedulable", message)], spec=spec)
     events = [decode(event_saying(*each), Event) for each in pod_events]
-    about_claim = [decode(event_saying(*claim_event), Event)] if claim_event else []
+    about_claim = [decode(event_saying(*each), Event) for each in (*earlier, claim_event) if each]
     objects = [claim, {"kind": "StorageClass", "metadata": metadata("gp3")}] if claim else []
     nearby = surroundings([node("n1")], [], objects, namespace=NAMESPACE, claim_events=lambda _claim: about_claim)
     return explain_pod(
@@ -164,6 +169,48 @@ def test_cloud_disk_quota_is_no_fault_of_claim() -> None:  # 29
     rate = "Error 403: Quota exceeded for quota metric 'Queries' and limit 'Queries per minute', rateLimitExceeded"
     busy = unplaced(UNBOUND, HOME, claim=pending(), claim_event=("ProvisioningFailed", PROVISIONING + rate))
     assert "Its storage driver says:" in busy.sentence
+
+
+@pytest.mark.parametrize(
+    ("earlier", "newest", "words", "who"),
+    [
+        pytest.param(
+            [("ProvisioningFailed", FAILED + AGGREGATE_FULL)],
+            ("ExternalProvisioning", PROVISIONER),
+            f"The storage has no room for a volume of this size: {AGGREGATE_FULL}.",
+            "admin",
+            id="waiting again",
+        ),
+        pytest.param(
+            [("ProvisioningFailed", FAILED + LATE)],
+            ("ProvisioningFailed", FAILED + STILL_PENDING),
+            "The storage does not answer in time.",
+            "admin",
+            id="consequence of a timeout",
+        ),
+        pytest.param(
+            [("ProvisioningFailed", PROVISIONING + RUNS_OUT)],
+            ("ProvisioningFailed", FAILED + LATE),
+            f"The quota for disks is used up: {RUNS_OUT}",
+            "operator",
+            id="timeout after a cause",
+        ),
+        pytest.param(
+            [("ProvisioningFailed", 'storageclass.storage.k8s.io "gp3" not found')],
+            ("ProvisioningFailed", FAILED + "rpc error: code = Internal desc = no such pool"),
+            "Its storage driver says: no such pool.",
+            "admin",
+            id="class was missing before",
+        ),
+    ],
+)
+def test_provisioners_cause_is_said_whatever_came_after(
+    earlier: list[tuple[str, str]], newest: tuple[str, str], words: str, who: str
+) -> None:
+    diagnosis = unplaced(UNBOUND, HOME, claim=pending(), claim_event=newest, earlier=earlier)
+    assert diagnosis.sentence == f"The files of HOME have no volume yet (storage class gp3). {words}"
+    assert (diagnosis.severity, diagnosis.who) == ("problem", who)
+    assert earlier[0][1] in diagnosis.evidence or "not found" in earlier[0][1]
 
 
 @pytest.mark.parametrize("minutes", [0.5, 12])

@@ -12,6 +12,7 @@ from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.mounts import OURS, claim_words
 from grid.diagnosis.placement.surroundings import SchedulingContext
+from grid.diagnosis.rules import core_words, most_telling
 from grid.kube.objects import Pod, Volume, VolumeClaim
 from grid.kube.slim import NodeTerms
 
@@ -23,6 +24,7 @@ _NOT_IN_TIME = "binding volumes: "  # the scheduler has chosen a node, and waite
 _PROVISIONER = Expression(r"external provisioner ['\"]([^'\"]+)['\"]")
 # Of Compute Engine, EC2, Cinder and Azure; a quota of requests per minute is none of disks.
 _DISK_QUOTA = Expression(r"(?i)quota_?exceeded|VolumeLimitExceeded|exceed\w* (?:allowed|approved) .*quota")
+_NO_SPACE = Expression(r"(?i)(?:not (?:have )?enough|insufficient|no) (?:free |disk )?(?:space|storage|capacity)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +70,27 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
         if not sentence:
             continue
         events = scheduling.claim_events(used.claim) if used.claim is not None else ()
-        reason, says = (events[-1].reason, events[-1].message) if events else ("", "")
+        says = events[-1].message if events else ""
+        # The controller says again and again that it waits for the provisioner; what that said before tells more.
+        failed = [
+            each.message for each in events if each.reason == "ProvisioningFailed" and _OF_CLASS not in each.message
+        ]
         who: Who = "admin"
         step, evidence = _("Ask your admin to look at the volume claim and its storage class."), quoted(message)
         if used.is_deleted:
             step = _("Its deletion cannot be undone: ask your admin for a new claim, and who deleted this one.")
-        elif reason == "ProvisioningFailed" and _OF_CLASS not in says:
-            evidence, words = quoted(message, says), _("{sentence} Its storage driver says: {says}.")
+        elif failed:
+            says, words = most_telling(failed), _("{sentence} Its storage driver says: {says}.")
+            evidence = quoted(message, says, failed[-1])
             if _DISK_QUOTA.search(says):
-                says, words = says.rpartition(" desc = ")[2], _("{sentence} The quota for disks is used up: {says}.")
+                words = _("{sentence} The quota for disks is used up: {says}.")
                 who, step = "operator", _("Ask an operator to raise the quota, or to delete disks that nobody needs.")
-            sentence = words.format(sentence=sentence, says=folded(says))
+            elif "DeadlineExceeded" in says:
+                words = _("{sentence} The storage does not answer in time.")
+            elif _NO_SPACE.search(says):
+                words = _("{sentence} The storage has no room for a volume of this size: {says}.")
+                step = _("Ask your admin for a smaller volume, or to make room in the storage.")
+            sentence = words.format(sentence=sentence, says=core_words(says) or folded(says))
         elif not is_settled(pod, now) and (used.claim.status.phase != "Lost" if used.claim else used.is_ephemeral):
             step = _("Nothing to do: it is being made.")
             return Diagnosis("volume", sentence, "wait", "", step, evidence, link="project", is_normal=True)

@@ -118,8 +118,6 @@ def test_failed_provisioning_is_told_in_the_words_of_the_driver() -> None:
         "ProvisioningFailed", 'failed to provision volume with StorageClass "slow": quota of disks is used up.'
     )
     diagnosis = explain(classes("slow"), {"storageClassName": "slow"}, failed)
-    assert diagnosis.sentence.endswith(
-        'Its storage driver says: failed to provision volume with StorageClass "slow": quota of disks is used up.'
-    )
+    assert diagnosis.sentence.endswith("(storage class slow). Its storage driver says: quota of disks is used up.")
     assert (diagnosis.severity, diagnosis.who) == ("problem", "admin")
     assert failed["message"] in diagnosis.evidence

@@ -138,7 +138,8 @@ def explain_running(
     if last is not None:
         return _restarted(pod, status, running, last, events, now=now)
     if not status.ready:
-        return explain_unanswered(pod, status, running, events, now=now)
+        why, (who, step) = explain_unanswered(pod, status, running, events, now=now), who_can_repair(pod, status, None)
+        return replace(why, who=who, next_step=step) if why.who == "you" and who != "you" else why
     return Diagnosis("running", _("Running."), "ok", "")
 
 

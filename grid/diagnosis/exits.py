@@ -121,8 +121,7 @@ def exit_words(ended: Terminated, why: str = "") -> str:
 
 def code_words(code: int) -> str:
     """Return "137, it was killed (SIGKILL)", what an exit code says by itself."""
-    known = _ENDS.get(code)
-    return f"{code}, {known}" if known else str(code)
+    return f"{code}, {_ENDS[code]}" if code in _ENDS else str(code)
 
 
 def cause_words(ended: Terminated | None) -> str:
@@ -162,11 +161,11 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; of an unknown message its core is said."""
     says, (code, who, step) = core_words(message), _UNKNOWN
-    why = f": {says}" if says else ""
     if rule := CANNOT_START.find(message):
         key, words, match = rule
-        why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
+        says = words.format(command=next(iter(match.groups()), "") or "").replace("  ", " ")
         code, who, step = _REMEDIES.get(key, _COMMAND)
+    why = f": {says}" if says else ""
     sentence = _("{program} cannot be started{why}.", program=subject(pod, status), why=why)
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 
@@ -183,7 +182,7 @@ def _shell_words(ended: Terminated) -> tuple[str, str]:
             words = _("its script has the line ends of Windows (CRLF)")
         cure = _FILES["line ends"][1] if windows or windows_start else _("Check your command")
         return words.format(missing=missing) if missing else "", cure
-    *_before, (file, why) = [("", ""), *_NOT_EXECUTABLE.findall(text)]
+    *_others, (file, why) = [("", ""), *_NOT_EXECUTABLE.findall(text)]
     if scripts := _BAD_INTERPRETER.findall(text):
         file, why = scripts[-1][0], "line ends" if scripts[-1][1] else "bad interpreter"
     if ended.exit_code != 126 or not file:

@@ -28,7 +28,7 @@ WHY_NOT_MOUNTED = RuleTable(
         _("Ask an operator to install it on the node; launched again, this may get another node."))),
     ("no-folder", r"(?s)mount.*: No such file or directory|hostPath type check failed|path .* does not exist", (
         _("the folder that it is made from does not exist: {says}"), _("Ask your admin to create it, or to correct its path."))),
-    ("secret-store", r"secrets store objects|Failed fetching secret", (_("a secret that it holds cannot be read: {says}"),
+    ("secret-store", r"secrets store obj|fetching secret|secretproviderclass", (_("a secret that it holds cannot be read: {says}"),
         _("Ask your admin whether the secret exists in the secret store, and may be read from here."))),
     ("used-elsewhere", r"still being used|IN_USE|VolumeInUse|already (?:attached|being used)|attached to a different", (
         _("another node still uses it, or was lost before it let it go; its files are kept"), "")),
@@ -111,8 +111,8 @@ def explain_mount(messages: Sequence[str], waited: timedelta) -> Diagnosis:
         )
         return Diagnosis("volume_mount", sentence, "problem", who, step.format(pods=pods), evidence)
     cause = WHY_NOT_MOUNTED.find(message)
-    key, (words, step), match = cause or ("", ("{says}", ""), None)
-    named = next(filter(None, match.groups()), "") if match else ""
+    key, (words, step) = cause[:2] if cause else ("", ("{says}", ""))
+    named = next(filter(None, cause[2].groups()), "") if cause else ""
     words = words.format(driver=named, says=core_words(message))
     why = f": {words}" if words else ""
     yet = "" if step or waited > _LASTS else _(" yet")
@@ -146,8 +146,7 @@ def _pods_in_words(match: Match, *, are_counted: bool) -> str:
 
 def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
     """Explain a ConfigMap or Secret that the node has not read yet; it tries again at once, so this is no problem of the pod."""
-    match = _NOT_READ.search(message)
-    if match is None:
+    if (match := _NOT_READ.search(message)) is None:
         return None
     name, kind = _volume(message), _KINDS[match[1].lower()]
     where = _(" for volume {name}", name=name) if name else ""

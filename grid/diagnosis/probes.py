@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
-from grid.diagnosis.beside import FRONT_PORTS, is_about, part_of, spec_of, subject
+from grid.diagnosis.beside import FRONT_PORTS, is_about, spec_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
@@ -68,7 +68,7 @@ def explain_unanswered(
         answers = not_ready_words(pod, status, message)
         sentence = _("{program} is starting and {answers}.", program=program, answers=answers)
         return Diagnosis("starting", sentence, "wait", "", "", evidence)
-    runs = _("Running") if part_of(pod, status) == "program" else _("{program} has been running", program=program)
+    runs = _("Running") if program == _("The program") else _("{program} has been running", program=program)
     name, probe = _asked(pod, status)
     where, answer = _where(probe), _answer_of(probe, message)
     sentence = _("{runs} for {waited} without answering{where}.")

@@ -48,6 +48,10 @@ def with_sidecar(sidecar: dict[str, Any], *programs: dict[str, Any], phase: str 
 
 CASES = [
     Case(
+        "an injected ordinary container is not ready",
+        made_of([], [status("run", running(), ready=True), status("istio-proxy", running(), ready=False)], steps=()),
+    ),
+    Case(
         "an injected ordinary container crashes",
         made_of(
             [],

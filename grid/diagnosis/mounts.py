@@ -27,7 +27,7 @@ WHY_NOT_MOUNTED = RuleTable(
         _("the node lacks the client program of this file system, such as nfs-common"),
         _("Ask an operator to install it on the node; launched again, this may get another node."))),
     ("no-folder", r"(?s)mount.*: No such file or directory|hostPath type check failed|path .* does not exist", (
-        _("the folder that it is made from does not exist: {says}"), _("Ask your admin to create it, or to correct its path."))),
+        _("the folder behind it does not exist: {says}"), _("Ask your admin to create it, or to correct its path."))),
     ("secret-store", r"secrets store obj|fetching secret|secretproviderclass", (_("a secret that it holds cannot be read: {says}"),
         _("Ask your admin whether the secret exists in the secret store, and may be read from here."))),
     ("used-elsewhere", r"still being used|IN_USE|VolumeInUse|already (?:attached|being used)|attached to a different", (
@@ -85,7 +85,7 @@ def explain_mount(messages: Sequence[str], waited: timedelta) -> Diagnosis:
     if owned := _OWNERSHIP.search(message):
         files = _(", {number:,} so far", number=int(owned[1])) if owned[1] else ""
         sentence = _("The node changes the owner of all files of a volume before the start{files}.", files=files)
-        step = _("Nothing to do: it goes on by itself. Fewer files make it faster; ask your admin for OnRootMismatch.")
+        step = _("Nothing to do: it continues by itself. Fewer files shorten it; ask your admin for OnRootMismatch.")
         return Diagnosis("preparing", sentence, "wait", "", step, evidence)
     if unread := _not_read(message, evidence):
         return unread

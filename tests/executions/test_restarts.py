@@ -108,7 +108,7 @@ def test_sidecar_says_nothing_about_the_end_of_program() -> None:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(1, "1"), (137, "137, it was killed (SIGKILL)"), (136, "136, a signal ended it (SIGFPE)"), (-1, "-1")],
+    [(1, "1"), (137, "137, it was killed (SIGKILL)"), (141, "141, a signal ended it (SIGPIPE)"), (-1, "-1")],
 )
 def test_exit_code_of_a_signal_is_put_into_words(code: int, words: str) -> None:
     assert code_words(code) == words

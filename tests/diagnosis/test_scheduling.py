@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from grid.core.labels import NODE_POOL
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.held import scheduler_message
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scheduling import counted_reasons, promised_size
 from grid.kube.objects import Event, Pod
-from tests.diagnosis.situations import Case, assert_told_as_stored, event_saying
-from tests.support.builders import MOMENT, condition, decode, pod
+from tests.diagnosis.placement.worlds import surroundings
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, event_saying
+from tests.support.builders import MOMENT, condition, decode, node, pod
 
 GPU: dict[str, Any] = {"nodeSelector": {NODE_POOL: "default-gpu"}}
 FILES: dict[str, Any] = {
@@ -192,3 +195,125 @@ def test_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]]
 def test_a_message_that_nobody_foresaw_is_no_error(message: str) -> None:
     diagnosis = explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT)
     assert diagnosis.severity in ("wait", "problem")
+
+
+TRIED = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+HELPLESS = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+CLEARING = "0/3 nodes are available: 3 Insufficient cpu. preemption: not eligible due to a terminating pod on the nominated node."
+
+
+def waiting(message: str, *, seconds: float = 90, nominated: str = "", scheduler: str = "") -> dict[str, Any]:
+    scheduled = condition("PodScheduled", "False", "Unschedulable", message)
+    return pod(
+        "p", conditions=[scheduled], creationTimestamp=ago(seconds), status={"nominatedNodeName": nominated},
+        spec={"schedulerName": scheduler} if scheduler else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("waiting", "code", "words"),
+    [
+        (waiting(CLEARING, nominated="n1"), "about_to_start", "node n1 is being cleared for it"),
+        (waiting(TRIED, nominated="n1"), "busy", "too little left: CPU on 3 nodes"),
+        (waiting(HELPLESS, nominated="n1"), "too_large", "CPU on 3 nodes"),
+        (waiting("", scheduler="mine"), "other_scheduler", "Waits for the scheduler mine to choose a node."),
+        (waiting(TRIED, scheduler="mine"), "busy", "too little left: CPU on 3 nodes"),
+        (
+            waiting("pod group is not ready,\n 1 Pending.", scheduler="mine"),
+            "other_scheduler",
+            "The scheduler mine has not chosen a node: pod group is not ready, 1 Pending.",
+        ),
+    ],
+)
+def test_the_schedulers_own_words_win(waiting: dict[str, Any], code: str, words: str) -> None:
+    diagnosis = Case("", waiting).explain()
+    assert diagnosis.code == code
+    assert words in diagnosis.sentence
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds", "severity", "step"),
+    [
+        ("", 59, "wait", ""),
+        ("", 60, "problem", "Ask an operator whether the scheduler mine runs."),
+        ("not ready", 59, "wait", ""),
+        ("not ready", 60, "problem", "Ask an operator what the scheduler mine waits for."),
+    ],
+)
+def test_another_scheduler_is_given_a_minute(message: str, seconds: float, severity: str, step: str) -> None:
+    diagnosis = Case("", waiting(message, seconds=seconds, scheduler="mine")).explain()
+    assert (diagnosis.severity, diagnosis.next_step) == (severity, step)
+
+
+NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+LIMITS = 'all available instance types exceed limits for nodepool "graviton"'
+TAINTED = 'incompatible with nodepool "ci", daemonset overhead={"cpu":"1"}, did not tolerate workload=ci:NoSchedule'
+LARGE = (
+    'incompatible with nodepool "default", daemonset overhead={"cpu":"150m","pods":"4"}, no instance type satisfied resources '
+    '{"cpu":"100","pods":"5"} and requirements kubernetes.io/arch In [amd64] (no instance type has enough resources)'
+)
+
+
+def of_karpenter(reason: str, message: str, *, reporter: str = "karpenter") -> Event:
+    return decode(
+        {**event_saying(reason, message), "reportingComponent": reporter, "source": {"component": reporter}}, Event
+    )
+
+
+def explain(*events: Event, knows_nodes: bool = True, minutes: float = 5, message: str = NO_ROOM) -> Diagnosis:
+    conditions: list[Any] = [condition("PodScheduled", "False", "Unschedulable", message)] if message else []
+    waits = decode(pod("w", requests={"cpu": "8"}, conditions=conditions), Pod)
+    scheduling = surroundings([node("n1")]) if knows_nodes else None
+    return explain_pod(waits, list(events), now=MOMENT + timedelta(minutes=minutes), scheduling=scheduling)
+
+
+@pytest.mark.parametrize("knows_nodes", [True, False])
+@pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
+def test_node_that_karpenter_starts_is_named(reporter: str, knows_nodes: bool) -> None:
+    event = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/default-x7k2p", reporter=reporter)
+    waits = explain(event, knows_nodes=knows_nodes)
+    assert (waits.code, waits.severity, waits.is_normal) == ("scale_up", "wait", True)
+    assert waits.sentence.startswith("Karpenter is starting a node for this (the NodeClaim default-x7k2p)")
+    late = explain(event, knows_nodes=knows_nodes, minutes=16)
+    assert (late.code, late.severity, late.who) == ("scale_up_slow", "problem", "operator")
+    assert "the NodeClaim default-x7k2p for this 16 minutes ago" in late.sentence
+
+
+def test_nomination_by_anybody_else_is_none_of_karpenter() -> None:
+    event = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/x", reporter="other")
+    assert explain(event) == explain()
+
+
+@pytest.mark.parametrize("knows_nodes", [True, False])
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (LIMITS, "NodePool graviton: a new node would exceed its limits."),
+        ("all available instance types exceed limits for nodepool (NodePool=a)", "NodePool a: a new node would exceed its limits."),
+        (LARGE, "NodePool default: none of its instance types fits what this asks for."),
+        (
+            f"{TAINTED}; {LIMITS}",
+            "NodePool ci: its nodes have a taint that keeps this off; NodePool graviton: a new node would exceed its limits.",
+        ),
+        ("no nodepools found", "no nodepools found."),
+    ],
+)  # fmt: skip
+def test_refusal_of_karpenter_names_each_nodepool(message: str, words: str, knows_nodes: bool) -> None:
+    refused = explain(of_karpenter("FailedScheduling", f"Failed to schedule pod, {message}"), knows_nodes=knows_nodes)
+    assert refused.sentence == f"{explain(knows_nodes=knows_nodes).sentence} Karpenter starts no node for this: {words}"
+    assert refused.evidence[-1].endswith(message)
+
+
+def test_schedulers_words_are_not_taken_from_karpenter() -> None:
+    waits = decode(pod("w"), Pod)
+    ours = of_karpenter("FailedScheduling", NO_ROOM, reporter="default-scheduler")
+    theirs = of_karpenter("FailedScheduling", f"Failed to schedule pod, {LIMITS}")
+    assert scheduler_message(waits, [ours, theirs]) == NO_ROOM
+    assert scheduler_message(waits, [theirs]) == ""
+
+
+def test_newest_word_of_karpenter_counts() -> None:
+    chosen = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/a, node/b")
+    refused = of_karpenter("FailedScheduling", f"Failed to schedule pod, {LIMITS}")
+    assert "graviton" in explain(chosen, refused).sentence
+    assert explain(refused, chosen).sentence == "Karpenter has chosen the NodeClaim a for this."

@@ -1,4 +1,4 @@
-"""What admins edit of tiers: every error at its field, every change recorded and taken back, and whether a tier fits its nodes."""
+"""What admins edit of tiers: every error at its field, every change recorded and taken back, archiving, and whether it fits."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from grid.runtime import new_runtime, using_runtime
 from grid.tiers.warmhours import DAYS
 from tests.administration.administering import TIER, version_of
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, make_tier
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
 
@@ -281,3 +281,23 @@ def test_warm_up_hours_are_typed_bounded_and_shown(admin: Client, tier: Hardware
     saved(description="Changed while they are off")
     tier.refresh_from_db()
     assert tier.description == "Changed while they are off", "what was allowed once stays"
+
+
+def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: People) -> None:
+    tier = make_tier("busy", is_default=True)
+    project = make_project(people.owner, people.teammate)
+    for user in (people.owner, people.owner, people.teammate):
+        make_execution(user, project, tier=tier)
+    make_workspace(people.owner, project, tier=tier)
+    question = admin.get("/tiers/busy/archive/").content.decode()
+    assert "3 executions of 2 people use it and continue" in question
+    assert "1 workspace was launched with it: resuming needs another hardware tier." in question
+    assert "It is the default tier" in question
+    assert "Its 2 members can no longer launch in it." in admin.get("/projects/churn/archive/").content.decode()
+    assert (
+        "1 workspace of the project cannot be resumed until it is restored."
+        in admin.get("/projects/churn/archive/").text
+    )
+    unused = make_environment("unused", name="Unused <b>")
+    assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
+    assert not HardwareTier.objects.filter(is_archived=True).exists()

@@ -212,8 +212,7 @@ def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expect
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began + timedelta(seconds=seconds))}}
     again = member(worker_pod("c", "a", statuses=[container_status(ready=True, restarts=1, lastState=ended)]))
     assert codes(snapshot([again], desired=1, head=head)) == expected
-    state = {"running": {"startedAt": stamp(NOW)}}
-    status = container_status(state=state, restarts=1, lastState=ended)
+    status = container_status(state={"running": {"startedAt": stamp(NOW)}}, restarts=1, lastState=ended)
     unready_worker = member(worker_pod("c", "b", ready=False, statuses=[status]))
     assert codes(snapshot([*ready(1), unready_worker], desired=2, head=head)) == expected
     assert codes(snapshot([again], desired=1, head=None)) == ["workers_failing"]

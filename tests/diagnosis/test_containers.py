@@ -219,15 +219,12 @@ def test_the_failure_of_another_container_is_left_to_it() -> None:
     assert "does not answer in time" in diagnosis.sentence
 
 
-CREATING = on_a_node({"waiting": {"reason": "ContainerCreating"}})
-
-
 def config(message: str) -> dict[str, object]:
     return on_a_node({"waiting": {"reason": "CreateContainerConfigError", "message": message}})
 
 
 def mount(name: str, message: str, reason: str = "FailedMount") -> Case:
-    return Case(name, CREATING, [event_saying(reason, message)])
+    return Case(name, on_a_node({"waiting": {"reason": "ContainerCreating"}}), [event_saying(reason, message)])
 
 
 def of_rules(table: str, reason: str = "FailedMount") -> list[Case]:

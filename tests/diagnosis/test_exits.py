@@ -43,8 +43,7 @@ def deleted(pod: dict[str, Any], *, seconds: float, grace: int = 30) -> dict[str
 
 def evicted(pod: dict[str, Any]) -> dict[str, Any]:
     """The pod with its eviction asked for 9 seconds ago, but still running by its phase."""
-    at = MOMENT - timedelta(seconds=9)
-    target = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", at=at)
+    target = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", at=MOMENT - timedelta(seconds=9))
     return {**pod, "status": {**pod["status"], "phase": "Running", "conditions": [target]}}
 
 

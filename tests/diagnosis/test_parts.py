@@ -248,6 +248,8 @@ PROBE_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "cases"), [("words-of-several-containers", CASES), ("words-of-probes", PROBE_CASES)])
+@pytest.mark.parametrize(
+    ("stored", "cases"), [("words-of-several-containers", CASES), ("words-of-probes", PROBE_CASES)]
+)
 def test_the_whole_words_are_as_stored(stored: str, cases: list[Case]) -> None:
     assert_told_as_stored(stored, cases)

@@ -253,9 +253,9 @@ class Replay:
 
     def why(self, name: str, entry: Entry, event: Event) -> str:
         """Explain the pod by the autoscaler's event alone: what the scheduler said and asks for was not recorded."""
-        at = moment(RUN, entry)
-        raw = builders.pod(name, created=at - timedelta(minutes=1), conditions=[])
-        return told_without_evidence(decode(raw, Pod), event)
+        raw = builders.pod(name, created=moment(RUN, entry) - timedelta(minutes=1), conditions=[])
+        assert event.last_seen is not None
+        return without_evidence(as_text(explain_pod(decode(raw, Pod), [event], now=event.last_seen)))
 
     def add(self, moment: str, words: str) -> None:
         key = alike(moment) + words
@@ -275,13 +275,6 @@ def pod_of(entry: Entry) -> Pod:
         **({"owner": owner} if name.count("-") > 1 and not name.startswith("gpu") else {}),
     }
     return decode(builders.pod(name, node=entry["node"], phase=entry["phase"], **fields), Pod)
-
-
-def told_without_evidence(pod: Pod, event: Event) -> str:
-    at = event.last_seen
-    assert at is not None
-    words = as_text(explain_pod(pod, [event], now=at))
-    return "\n".join(line for line in words.splitlines() if not line.startswith("> "))
 
 
 def test_the_recorded_node_autoscaler_is_told_as_stored() -> None:
@@ -309,12 +302,9 @@ def test_recorded_autoscaler_marked_only_nodes_not_called_kept() -> None:
     assert {verdict for name, verdict in replay.verdicts[:-1] if name not in marked} == {"kept"}
 
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "describe"
-
-
 def recorded() -> dict[str, Diagnosis]:
     cases = {}
-    for path in sorted(RECORDINGS.glob("pod-*.json")):
+    for path in sorted(Path(__file__).parents[1] / "recordings" / "describe".glob("pod-*.json")):
         recording = json.loads(path.read_text())
         if "object" in recording:
             events = [decode(raw, Event) for raw in events_of(recording)]

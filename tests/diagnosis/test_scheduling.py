@@ -193,8 +193,7 @@ def test_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]]
 
 @pytest.mark.parametrize("message", ["", "nonsense", "0/3 nodes are available", "1 " * 4000, "\x00\u202e"])
 def test_a_message_that_nobody_foresaw_is_no_error(message: str) -> None:
-    diagnosis = explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT)
-    assert diagnosis.severity in ("wait", "problem")
+    assert explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT).severity in ("wait", "problem")
 
 
 TRIED = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."

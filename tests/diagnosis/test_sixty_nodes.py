@@ -86,8 +86,7 @@ def test_unknown_node_no_longer_answers_without_any_event() -> None:
 
 
 def test_unready_pod_alone_leaves_node_state_open() -> None:
-    marked = [condition("Ready", "False"), condition("ContainersReady", "True")]
-    answer = explain(placed(conditions=marked))
+    answer = explain(placed(conditions=[condition("Ready", "False"), condition("ContainersReady", "True")]))
     assert_says(answer, "problem", "operator", "node-1 is not ready or no longer answers")
 
 

@@ -81,9 +81,6 @@ def pending(**more: Any) -> dict[str, Any]:
     }
 
 
-DELETING = pending(deletionTimestamp=stamp(MOMENT))
-
-
 @pytest.mark.parametrize(
     ("reason", "message", "sentence", "step"),
     [
@@ -168,7 +165,7 @@ def test_cloud_disk_quota_is_no_fault_of_claim() -> None:  # 29
 
 @pytest.mark.parametrize("minutes", [0.5, 12])
 def test_deleted_claim_is_never_waited_for(minutes: float) -> None:  # 30
-    diagnosis = unplaced(DELETED, HOME, claim=DELETING, minutes=minutes)
+    diagnosis = unplaced(DELETED, HOME, claim=pending(deletionTimestamp=stamp(MOMENT)), minutes=minutes)
     assert diagnosis.sentence == "The files of HOME cannot be used: the volume claim home is being deleted."
     assert (diagnosis.severity, diagnosis.who) == ("problem", "admin")
     assert diagnosis.next_step.startswith("Its deletion cannot be undone: ask your admin for a new claim")

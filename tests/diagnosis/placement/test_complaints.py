@@ -13,14 +13,13 @@ from tests.diagnosis.situations import event_saying
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, metadata, node, pod
 
 ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
-EMPTY = [node("n1"), node("n2")]
 
 
 def explain(message: str, *, knows_nodes: bool, minutes: float = 5, **status: Any) -> Diagnosis:
     """Of a pod for which two empty nodes have room."""
     conditions = [condition("PodScheduled", "False", "Unschedulable", message)] if message else []
     waiting = pod("w", requests={"cpu": "1"}, conditions=conditions, status={"phase": "Pending", **status})
-    scheduling = surroundings(EMPTY, ()) if knows_nodes else None
+    scheduling = surroundings([node("n1"), node("n2")], ()) if knows_nodes else None
     return explain_pod(decode(waiting, Pod), [], now=MOMENT + timedelta(minutes=minutes), scheduling=scheduling)
 
 

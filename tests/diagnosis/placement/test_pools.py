@@ -150,8 +150,7 @@ def test_the_table_says_who_runs_there_and_until_when() -> None:
         pod("on-n1", node="n1", requests={"cpu": "2"}, spec={"activeDeadlineSeconds": 7200}, **more),
         pod("on-n2", node="n2", requests={"cpu": "3"}, spec={"activeDeadlineSeconds": 3600}, **more),
     ]
-    diagnosis = explain(FULL, takers, holder=lambda taker: f"alice's {taker.metadata.name}")
-    (row,) = diagnosis.table
+    (row,) = explain(FULL, takers, holder=lambda taker: f"alice's {taker.metadata.name}").table
     assert row.what == "full: at most 2 cores free, but 3 cores needed; taken by alice's on-n1 and alice's on-n2"
     until = MOMENT + timedelta(hours=1)
     assert (row.nodes, row.names, row.lasting, row.until) == (2, ("n1", "n2"), "for_now", until)

@@ -13,9 +13,10 @@ from grid.diagnosis.held import scheduler_message
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scheduling import counted_reasons, promised_size
 from grid.kube.objects import Event, Pod
-from tests.diagnosis.placement.worlds import surroundings
+from tests.diagnosis.placement.worlds import as_read, surroundings
 from tests.diagnosis.situations import Case, ago, assert_told_as_stored, event_saying
 from tests.support.builders import MOMENT, condition, decode, node, pod
+from tests.support.golden import assert_golden
 
 GPU: dict[str, Any] = {"nodeSelector": {NODE_POOL: "default-gpu"}}
 FILES: dict[str, Any] = {
@@ -209,41 +210,6 @@ def waiting(message: str, *, seconds: float = 90, nominated: str = "", scheduler
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("waiting", "code", "words"),
-    [
-        (waiting(CLEARING, nominated="n1"), "about_to_start", "node n1 is being cleared for it"),
-        (waiting(TRIED, nominated="n1"), "busy", "too little left: CPU on 3 nodes"),
-        (waiting(HELPLESS, nominated="n1"), "too_large", "CPU on 3 nodes"),
-        (waiting("", scheduler="mine"), "other_scheduler", "Waits for the scheduler mine to choose a node."),
-        (waiting(TRIED, scheduler="mine"), "busy", "too little left: CPU on 3 nodes"),
-        (
-            waiting("pod group is not ready,\n 1 Pending.", scheduler="mine"),
-            "other_scheduler",
-            "The scheduler mine has not chosen a node: pod group is not ready, 1 Pending.",
-        ),
-    ],
-)
-def test_the_schedulers_own_words_win(waiting: dict[str, Any], code: str, words: str) -> None:
-    diagnosis = Case("", waiting).explain()
-    assert diagnosis.code == code
-    assert words in diagnosis.sentence
-
-
-@pytest.mark.parametrize(
-    ("message", "seconds", "severity", "step"),
-    [
-        ("", 59, "wait", ""),
-        ("", 60, "problem", "Ask an operator whether the scheduler mine runs."),
-        ("not ready", 59, "wait", ""),
-        ("not ready", 60, "problem", "Ask an operator what the scheduler mine waits for."),
-    ],
-)
-def test_another_scheduler_is_given_a_minute(message: str, seconds: float, severity: str, step: str) -> None:
-    diagnosis = Case("", waiting(message, seconds=seconds, scheduler="mine")).explain()
-    assert (diagnosis.severity, diagnosis.next_step) == (severity, step)
-
-
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 LIMITS = 'all available instance types exceed limits for nodepool "graviton"'
 TAINTED = 'incompatible with nodepool "ci", daemonset overhead={"cpu":"1"}, did not tolerate workload=ci:NoSchedule'
@@ -266,41 +232,9 @@ def explain(*events: Event, knows_nodes: bool = True, minutes: float = 5, messag
     return explain_pod(waits, list(events), now=MOMENT + timedelta(minutes=minutes), scheduling=scheduling)
 
 
-@pytest.mark.parametrize("knows_nodes", [True, False])
-@pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
-def test_node_that_karpenter_starts_is_named(reporter: str, knows_nodes: bool) -> None:
-    event = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/default-x7k2p", reporter=reporter)
-    waits = explain(event, knows_nodes=knows_nodes)
-    assert (waits.code, waits.severity, waits.is_normal) == ("scale_up", "wait", True)
-    assert waits.sentence.startswith("Karpenter is starting a node for this (the NodeClaim default-x7k2p)")
-    late = explain(event, knows_nodes=knows_nodes, minutes=16)
-    assert (late.code, late.severity, late.who) == ("scale_up_slow", "problem", "operator")
-    assert "the NodeClaim default-x7k2p for this 16 minutes ago" in late.sentence
-
-
 def test_nomination_by_anybody_else_is_none_of_karpenter() -> None:
     event = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/x", reporter="other")
     assert explain(event) == explain()
-
-
-@pytest.mark.parametrize("knows_nodes", [True, False])
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (LIMITS, "NodePool graviton: a new node would exceed its limits."),
-        ("all available instance types exceed limits for nodepool (NodePool=a)", "NodePool a: a new node would exceed its limits."),
-        (LARGE, "NodePool default: none of its instance types fits what this asks for."),
-        (
-            f"{TAINTED}; {LIMITS}",
-            "NodePool ci: its nodes have a taint that keeps this off; NodePool graviton: a new node would exceed its limits.",
-        ),
-        ("no nodepools found", "no nodepools found."),
-    ],
-)  # fmt: skip
-def test_refusal_of_karpenter_names_each_nodepool(message: str, words: str, knows_nodes: bool) -> None:
-    refused = explain(of_karpenter("FailedScheduling", f"Failed to schedule pod, {message}"), knows_nodes=knows_nodes)
-    assert refused.sentence == f"{explain(knows_nodes=knows_nodes).sentence} Karpenter starts no node for this: {words}"
-    assert refused.evidence[-1].endswith(message)
 
 
 def test_schedulers_words_are_not_taken_from_karpenter() -> None:
@@ -311,8 +245,49 @@ def test_schedulers_words_are_not_taken_from_karpenter() -> None:
     assert scheduler_message(waits, [theirs]) == ""
 
 
-def test_newest_word_of_karpenter_counts() -> None:
+def of_schedulers() -> dict[str, Diagnosis]:
+    held = {
+        "nominated, and the node is being cleared": waiting(CLEARING, nominated="n1"),
+        "nominated, and others end": waiting(TRIED, nominated="n1"),
+        "nominated, and nothing helps": waiting(HELPLESS, nominated="n1"),
+        "another scheduler is silent": waiting("", scheduler="mine"),
+        "another scheduler says the same": waiting(TRIED, scheduler="mine"),
+        "another scheduler says something": waiting("pod group is not ready,\n 1 Pending.", scheduler="mine"),
+        "another scheduler is silent for 59 s": waiting("", seconds=59, scheduler="mine"),
+        "another scheduler is silent for a minute": waiting("", seconds=60, scheduler="mine"),
+        "another scheduler says something for 59 s": waiting("not ready", seconds=59, scheduler="mine"),
+        "another scheduler says something for a minute": waiting("not ready", seconds=60, scheduler="mine"),
+    }
+    return {name: Case(name, raw).explain() for name, raw in held.items()}
+
+
+def words_of_karpenter(*, knows_nodes: bool) -> dict[str, Diagnosis]:
+    refusals = (
+        LIMITS, "all available instance types exceed limits for nodepool (NodePool=a)", LARGE, f"{TAINTED}; {LIMITS}",
+        "no nodepools found",
+    )  # fmt: skip
+    claim = "Pod should schedule on: nodeclaim/default-x7k2p"
+    started, by_eks = (
+        of_karpenter("Nominated", claim),
+        of_karpenter("Nominated", claim, reporter="eks-auto-mode/compute"),
+    )
     chosen = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/a, node/b")
-    refused = of_karpenter("FailedScheduling", f"Failed to schedule pod, {LIMITS}")
-    assert "graviton" in explain(chosen, refused).sentence
-    assert explain(refused, chosen).sentence == "Karpenter has chosen the NodeClaim a for this."
+    refused = {why: of_karpenter("FailedScheduling", f"Failed to schedule pod, {why}") for why in refusals}
+    return {
+        "starts a node": explain(started, knows_nodes=knows_nodes),
+        "starts a node in EKS Auto Mode": explain(by_eks, knows_nodes=knows_nodes),
+        "started a node long ago": explain(started, knows_nodes=knows_nodes, minutes=16),
+        "started a node in EKS Auto Mode long ago": explain(by_eks, knows_nodes=knows_nodes, minutes=16),
+        **{f"starts none: {why}": explain(event, knows_nodes=knows_nodes) for why, event in refused.items()},
+        "chose a node, and refused since": explain(chosen, refused[LIMITS], knows_nodes=knows_nodes),
+        "refused, and chose a node since": explain(refused[LIMITS], chosen, knows_nodes=knows_nodes),
+    }
+
+
+def test_words_of_schedulers_and_karpenter_are_told_as_stored() -> None:
+    situations = of_schedulers() | words_of_karpenter(knows_nodes=True)
+    situations |= {f"{name} (nodes not read)": why for name, why in words_of_karpenter(knows_nodes=False).items()}
+    blocks = []
+    for name, why in situations.items():
+        blocks += [f"# {name}", as_read(why), *(f"> {text}" for text in why.evidence)]
+    assert_golden("words-of-schedulers", "\n".join(blocks), ending="txt")

@@ -101,10 +101,5 @@ def test_failed_command_is_the_users_to_repair_for_jobs(kind: str, who: str) -> 
     assert Case("", of_kind(kind, exits(126))).explain().who == who
 
 
-@pytest.mark.parametrize(("pod", "asks"), [(exits(137), True), (deleted(exits(137), seconds=9), False)])
-def test_memory_limit_is_suggested_only_for_unexplained_kills(pod: dict[str, Any], asks: bool) -> None:
-    assert ("memory" in Case("", pod).explain().next_step) is asks
-
-
 def test_the_whole_words_are_as_stored() -> None:
     assert_told_as_stored("words-of-exits", CASES)

@@ -106,17 +106,14 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         yield api_client
 
 
-def config_map(name: str, **data: str) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
 async def test_a_hostile_name_stays_inside_its_path_segment(client: Client) -> None:
     with pytest.raises((NotFound, Rejected)):
         await client.get(CONFIG_MAPS.path("default", "../secrets?watch=true"))
 
 
 async def about(client: Client, name: str) -> Object:
-    made = await client.create(CONFIG_MAPS.path("default"), config_map(name))
+    config_map: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {}}
+    made = await client.create(CONFIG_MAPS.path("default"), config_map)
     return reference_to(made, kind="ConfigMap", api_version="v1")
 
 

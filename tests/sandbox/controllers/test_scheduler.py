@@ -228,8 +228,7 @@ def test_reserved_capacity_is_withheld_from_less_important_pod() -> None:
     other = make_pod("other", requests={"cpu": "1"}, priority=10)
     other["metadata"]["uid"] = "other"
     assert schedule(other, nodes, [vip]).message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    more_important = {**other, "spec": {**other["spec"], "priority": 2000}}
-    assert schedule(more_important, nodes, [vip]).node == "a"
+    assert schedule({**other, "spec": {**other["spec"], "priority": 2000}}, nodes, [vip]).node == "a"
     assert schedule(vip, nodes, [vip]).node == "a"
 
 

@@ -118,8 +118,7 @@ async def test_claim_gets_default_class_volume_that_goes_with_it(tmp_path: Path)
         assert made["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
         assert mine["metadata"]["annotations"].items() >= {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}.items()
         assert mine["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
-        place = Path(made["spec"]["hostPath"]["path"])
-        (place / "notes.txt").write_text("kept as long as the claim")
+        (Path(made["spec"]["hostPath"]["path"]) / "notes.txt").write_text("kept as long as the claim")
         await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
         await cluster.gone(VOLUMES.path(name=made["metadata"]["name"]))
         assert not [*cluster.directory.iterdir()]
@@ -178,8 +177,7 @@ async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
 
 async def test_late_volume_is_made_where_its_pod_goes(tmp_path: Path) -> None:
     late = storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=in_zones("a", "b"))
-    nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]
-    async with storage(tmp_path, *nodes) as cluster:
+    async with storage(tmp_path, *[make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]) as cluster:
         await cluster.make(late, claim("files", storageClassName="late"))
         message = "waiting for first consumer to be created before binding"
         assert await cluster.event_message("files", "WaitForFirstConsumer") == message

@@ -142,8 +142,7 @@ async def test_volume_paths_are_real_except_inside_secrets(world: World) -> None
         "workingDir": "/data",
     }
     show = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['DIR'], os.environ['KEPT'], os.getcwd()]))"
-    body = pod("paths", "python", "-c", show, container=container, mounts={"/data": {"emptyDir": {}}})
-    await world.run(body)
+    await world.run(pod("paths", "python", "-c", show, container=container, mounts={"/data": {"emptyDir": {}}}))
     await world.phase("paths", "Succeeded")
     real = str(world.runtime.pod_directory(world.api.pod("paths")["metadata"]["uid"]) / "volumes" / "data")
     arguments, directory, kept, cwd = json.loads(world.log("paths"))
@@ -257,11 +256,6 @@ async def test_loopback_address_in_variable_is_that_of_pod() -> None:
     assert resolved == {"ALONE": "127.64.0.9", "AFTER": "http://127.64.0.9:1/", "WITHIN": "http://127.0.0.1:1/"}
 
 
-PLACES = {"10.96.3.7": "127.48.3.8", "10.96.3.70": "127.48.3.71"}
-_NUMBERS = st.integers(0, 255).map(str)
-_ADDRESSES = st.lists(_NUMBERS, min_size=4, max_size=4).map(".".join)
-
-
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -274,10 +268,10 @@ _ADDRESSES = st.lists(_NUMBERS, min_size=4, max_size=4).map(".".join)
     ],
 )
 def test_an_address_is_replaced_only_as_a_whole(text: str, wanted: str) -> None:
-    assert replaced(text, PLACES) == wanted
+    assert replaced(text, {"10.96.3.7": "127.48.3.8", "10.96.3.70": "127.48.3.71"}) == wanted
 
 
-@given(address=_ADDRESSES, port=st.integers(1, 65535))
+@given(address=st.lists(st.integers(0, 255).map(str), min_size=4, max_size=4).map(".".join), port=st.integers(1, 65535))
 def test_every_address_in_a_url_is_found(address: str, port: int) -> None:
     url = f"tcp://{address}:{port}"
     local = address.startswith(("127.", "0."))
@@ -303,8 +297,7 @@ async def test_a_secret_is_given_as_it_is(world: World) -> None:
     world.services.places = {"10.96.3.7": "127.48.3.8"}
     secret = {"metadata": {"name": "s"}, "data": {"url": "MTAuOTYuMy43"}}
     await world.api.create("/api/v1/namespaces/default/secrets", secret)
-    reference = {"secretKeyRef": {"name": "s", "key": "url"}}
-    container = {"env": [{"name": "URL", "valueFrom": reference}]}
+    container = {"env": [{"name": "URL", "valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}}]}
     await world.run(pod("secret", "echo $URL", container=container))
     await world.phase("secret", "Succeeded")
     assert world.log("secret") == "10.96.3.7"

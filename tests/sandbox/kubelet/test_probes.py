@@ -37,8 +37,7 @@ def web(name: str, **probes: Object) -> Object:
 async def test_readiness_follows_what_the_program_answers(world: World) -> None:
     await world.run(web("web", readinessProbe={"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 1}))
     await world.ready("web")
-    attempt = world.attempt("web")
-    (attempt.directory / "root" / "ok").unlink()
+    (world.attempt("web").directory / "root" / "ok").unlink()
     await eventually(lambda: world.clock.jump(1) or not world.api.container("web")["ready"], "not ready any more")
     messages = world.api.messages("web", "Unhealthy")
     assert "Readiness probe failed: HTTP probe failed with statuscode: 503" in messages
@@ -75,8 +74,7 @@ async def test_a_startup_probe_holds_the_others_back(world: World) -> None:
     await world.run(body)
     assert "Startup probe failed: dial tcp 127." in await world.event("slow", "Unhealthy")
     assert not world.api.container("slow")["started"]
-    attempt = world.attempt("slow")
-    (attempt.directory / "root" / "go").touch()
+    (world.attempt("slow").directory / "root" / "go").touch()
     await world.ready("slow")
     assert world.api.container("slow")["started"]
     await eventually(lambda: any("Liveness" in text for text in world.api.messages("slow", "Unhealthy")))

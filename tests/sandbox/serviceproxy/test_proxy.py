@@ -106,8 +106,7 @@ async def test_a_service_that_changes_or_goes_is_followed(stage: Stage) -> None:
         await stage.pod("p", 1)
         await stage.answers("a")
         place = stage.place
-        ports = [{"port": 8787, "targetPort": b}]
-        await stage.api.patch(SERVICE, {"spec": {"ports": ports}})
+        await stage.api.patch(SERVICE, {"spec": {"ports": [{"port": 8787, "targetPort": b}]}})
         await stage.answers("b", 8787)
         assert await stage.answer(8786) == "refused"
         await stage.api.patch(SERVICE, {"spec": {"selector": {"app": "other"}}})

@@ -41,8 +41,7 @@ def offered(people: People) -> Project:
 
 
 def test_standalone_cluster_is_launched_as_first_shown(people: People, offered: Project) -> None:
-    shown = page(people.owner, "?kind=cluster")
-    assert "2 slots at minimum, 6 at maximum; you use 0 of 25." in shown
+    assert "2 slots at minimum, 6 at maximum; you use 0 of 25." in page(people.owner, "?kind=cluster")
     status, _ = sent(people.owner, ALONE)
     execution = Execution.objects.get()
     assert (status, execution.kind, execution.slots) == (302, "cluster", 6)

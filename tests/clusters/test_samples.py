@@ -42,18 +42,13 @@ def sample(number: int, at: datetime, workers: int = 2) -> ClusterSample:
     return ClusterSample(pk=number, at=at, ready=workers, wanted=workers)
 
 
-def steady(hours: float) -> list[ClusterSample]:
-    number = int(hours * 240)
-    return [sample(n, SAMPLED_AT - timedelta(seconds=15 * (number - n))) for n in range(number)]
-
-
 def kept(samples: list[ClusterSample]) -> list[ClusterSample]:
     gone = set(superfluous(samples, now=SAMPLED_AT))
     return [sample for sample in samples if sample.pk not in gone]
 
 
 def test_samples_thin_out_by_age() -> None:
-    left = kept(steady(7 * 24))
+    left = kept([sample(n, SAMPLED_AT - timedelta(seconds=15 * (7 * 24 * 240 - n))) for n in range(7 * 24 * 240)])
 
     def count(older: timedelta, younger: timedelta) -> int:
         return sum(older >= SAMPLED_AT - sample.at > younger for sample in left)
@@ -202,8 +197,7 @@ def taken(*ids: str, ready: int = 2) -> list[ClusterSample]:
 @pytest.mark.django_db(transaction=True)
 def test_unstorable_sample_is_dropped_alone(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     well, twice, wrong = [shop.launch_cluster(after=number).pk for number in range(3)]
-    batch = [*taken(twice), *taken(twice, "gone"), *taken(wrong, ready=-1), *taken(well)]
-    samples.record(batch)
+    samples.record([*taken(twice), *taken(twice, "gone"), *taken(wrong, ready=-1), *taken(well)])
     assert set(ClusterSample.objects.values_list("execution", flat=True)) == {well, twice}
     lines = [record.getMessage() for record in caplog.records]
     assert [line.partition(" reason=")[0] for line in lines] == [

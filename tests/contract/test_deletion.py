@@ -82,8 +82,7 @@ async def test_a_pod_with_another_identity_is_spared(space: Space, name: str) ->
 
 async def test_finalizer_holds_object_until_removed(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, finalizers=[HOLD, "example.com/other"]))).ok(201)
-    answer = (await space.delete("configmaps", name)).ok(200)
-    assert answer["metadata"]["deletionTimestamp"]
+    assert (await space.delete("configmaps", name)).ok(200)["metadata"]["deletionTimestamp"]
     held = (await space.get("configmaps", name)).ok(200)
     assert held["metadata"]["finalizers"] == [HOLD, "example.com/other"]
     (await space.patch("configmaps", name, {"metadata": {"finalizers": [HOLD]}})).ok(200)
@@ -133,8 +132,7 @@ async def test_a_foreground_owner_waits_for_what_blocks_it(space: Space, name: s
     await space.until(
         "configmaps", f"{name}-dependent", lambda each: "deletionTimestamp" in each["metadata"], "should be asked to go"
     )
-    waiting = (await space.get("configmaps", f"{name}-owner")).ok(200)["metadata"]
-    assert waiting["deletionTimestamp"]
+    assert (await space.get("configmaps", f"{name}-owner")).ok(200)["metadata"]["deletionTimestamp"]
     (await space.patch("configmaps", f"{name}-dependent", {"metadata": {"finalizers": None}})).ok(200)
     await space.until_gone("configmaps", f"{name}-owner")
 

@@ -106,8 +106,7 @@ async def test_scaling_keeps_the_replica_set(space: Space, name: str) -> None:
 
 
 async def test_a_new_template_rolls_out_without_a_gap(space: Space, name: str) -> None:
-    strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    await rolled_out(space, name, replicas=3, strategy=strategy)
+    await rolled_out(space, name, replicas=3, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
     (old,) = await sets_of(space, name)
     (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200)
 

@@ -64,15 +64,12 @@ async def test_a_pod_being_deleted_is_not_bound(space: Space, name: str) -> None
     answer.refused(409, "Conflict")
 
 
-def priority_class(name: str, **fields: object) -> Object:
-    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, **fields}
-
-
 @pytest_asyncio.fixture
 async def high(cluster: Space, space: Space) -> AsyncIterator[str]:
     """The name of a class with the value 1000. Admission reads classes from a cache that hears of a new one a moment later."""
     name = f"contract-{secrets.token_hex(4)}"
-    (await cluster.create("priorityclasses", priority_class(name, value=1000))).ok(201)
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    (await cluster.create("priorityclasses", {**head, "value": 1000})).ok(201)
 
     async def is_known() -> bool | None:
         answer = await space.create("pods", pod("probe", spec={"priorityClassName": name}), dryRun="All")
@@ -151,14 +148,11 @@ async def test_many_at_once_do_not_get_past_the_quota(new_space: MakeSpace) -> N
     assert len(await space.names("pods")) == 3
 
 
-def with_claim(name: str) -> Object:
-    return pod(name, spec={"volumes": [{"name": "files", "persistentVolumeClaim": {"claimName": name}}]})
-
-
 async def test_claim_of_scheduled_pod_stays_until_pod_is_gone(space: Space, name: str) -> None:
     made = (await space.create("persistentvolumeclaims", claim(name))).ok(201)
     assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
-    (await space.create("pods", with_claim(name))).ok(201)
+    volumes = [{"name": "files", "persistentVolumeClaim": {"claimName": name}}]
+    (await space.create("pods", pod(name, spec={"volumes": volumes}))).ok(201)
     (await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")).ok(201)
     # A finished pod counts: what it wrote may still be wanted.
     (await space.patch("pods", name, {"status": {"phase": "Succeeded"}}, sub="status")).ok(200)
@@ -197,11 +191,9 @@ async def ephemeral_volumes(space: Space, name: str, version: tuple[int, int]) -
 async def test_ephemeral_claim_follows_its_template_and_pod(space: Space, name: str) -> None:
     template = {"metadata": {"labels": {"for": name}, "annotations": {"why": "to try"}}, "spec": CLAIM}
     made = (await space.create("pods", with_scratch(name, template))).ok(201)
-    volume = made["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
-    assert volume["spec"]["volumeMode"] == "Filesystem"
+    assert made["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]["spec"]["volumeMode"] == "Filesystem"
     claim = await space.until("persistentvolumeclaims", f"{name}-scratch", bool, "should be made")
-    assert claim["metadata"]["labels"] == {"for": name}
-    assert claim["metadata"]["annotations"]["why"] == "to try"
+    assert (claim["metadata"]["labels"], claim["metadata"]["annotations"]["why"]) == ({"for": name}, "to try")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": made["metadata"]["uid"]}
     assert claim["metadata"]["ownerReferences"] == [owner | {"controller": True, "blockOwnerDeletion": True}]
     assert {key: claim["spec"][key] for key in CLAIM} == CLAIM

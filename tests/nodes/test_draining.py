@@ -137,8 +137,7 @@ def test_the_next_controller_goes_on_where_one_was_killed(place: Place, monkeypa
     (first,) = place.ending()
     place.gone(first)
     place.next_controller()
-    task = place.step()
-    assert states(task)[first] == "gone"
+    assert states(place.step())[first] == "gone"
     assert place.ending() == {"a", "b"} - {first}
     place.gone(*place.ending())
     assert place.step().outcome == "done"
@@ -287,8 +286,7 @@ def test_request_without_reason_or_beside_another_is_refused(cluster: FakeCluste
     with pytest.raises(Rejected, match="still being carried out"):
         request(cluster, people, "cordon")
     assert AuditEntry.objects.count() == 1
-    task = NodeTask.objects.get(node_name="n1", ended_at=None)
-    nodetasks.end(task, "done", NOW)
+    nodetasks.end(NodeTask.objects.get(node_name="n1", ended_at=None), "done", NOW)
 
 
 def ask_mark_of(cluster: FakeCluster, people: People, mark: Mark) -> NodeTask:

@@ -68,12 +68,11 @@ from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 from tests.support.runtime import fill, renew_lease
 
-PATH = "/overview/"
 STATUS = "nodeGroups: [{name: default, health: {cloudProviderTarget: 3, minSize: 1, maxSize: 5}}]"
 
 
 def page_of(user: User) -> str:
-    return page_at(user, PATH)
+    return page_at(user, "/overview/")
 
 
 @pytest.fixture
@@ -164,8 +163,7 @@ def test_tiers_are_not_judged_before_nodes_are_known(people: People) -> None:
 
 def test_the_latest_changes_are_shown_with_a_link(people: People, scene: FakeCluster) -> None:
     for number in range(7):
-        tier = make_tier(f"tier-{number}")
-        audit.record(actor=people.admin, instance=tier, action=AuditEntry.Action.CREATED)
+        audit.record(actor=people.admin, instance=make_tier(f"tier-{number}"), action=AuditEntry.Action.CREATED)
     text = page_of(people.admin)
     assert text.count("created tier") == 5
     assert 'href="/tiers/tier-6/"' in text
@@ -228,12 +226,11 @@ async def test_hanging_database_does_not_delay_node_pages() -> None:
     assert await rules_in_force(answers) == answered
 
 
-NOW = MOMENT + timedelta(minutes=5)
 WELL = Freshness(True, 0.0, "")
 
 
 def html_of(*fragments: Fragment) -> str:
-    return "\n".join(render_fragment(fragment, now=NOW) for fragment in fragments)
+    return "\n".join(render_fragment(fragment, now=MOMENT + timedelta(minutes=5)) for fragment in fragments)
 
 
 PARTS: list[HealthPart] = [

@@ -89,8 +89,7 @@ def test_long_minutes_without_sample_are_a_gap(missing: int, has_gap: bool) -> N
     shown = moments([point(10), point(11 + missing)], 1, until=11 + missing)
     assert (None in shown.points) is has_gap
     assert shown.minutes == tuple(sorted(set(shown.minutes)))
-    ended = moments([point(10)], 1, until=11 + missing)
-    assert (ended.points[-1] is None) is has_gap
+    assert (moments([point(10)], 1, until=11 + missing).points[-1] is None) is has_gap
 
 
 def test_charts_have_title_units_and_gaps_as_null() -> None:
@@ -276,8 +275,7 @@ def test_operator_previews_and_sets_limits_with_audit_entry(scene: FakeCluster, 
     assert "1 node is started at once" in page and "At its largest the pool has 1 node less." in page
     assert client.post(PAGE, WANTED | {"reason": " "}).status_code == 422
     assert client.post(PAGE, WANTED).status_code == 302
-    body = {"minimum": 3, "maximum": 4, "was": [1, 5]}
-    assert scene.asked_of_sandbox[-1] == ("PATCH", "pools/default", body)
+    assert scene.asked_of_sandbox[-1] == ("PATCH", "pools/default", {"minimum": 3, "maximum": 4, "was": [1, 5]})
     entry = AuditEntry.objects.get()
     assert (entry.object_type, entry.object_id) == ("nodepool", "default")
     assert entry.changes == {"minimum": [1, 3], "maximum": [5, 4], "reason": ["", "Course on <Monday>"]}
@@ -323,8 +321,7 @@ def test_silent_cluster_hides_limits(scene: FakeCluster, people: People, monkeyp
 
 
 def test_the_preview_counts_nodes_money_and_room() -> None:
-    shape = NodeShape({"cpu": 8000, "memory": 2**35}, {}, (), 2, 0)
-    pool = PoolShapes("default", (shape,), 5)
+    pool = PoolShapes("default", (NodeShape({"cpu": 8000, "memory": 2**35}, {}, (), 2, 0),), 5)
     tier = PricedTier("Medium", TierRequest("default", {"cpu": 2000, "memory": 2**32}), Decimal("0.50"))
     group = NodeGroup("default", 1, 5, 4)
     grown = " ".join(preview(group, Limits(6, 8), pool, [tier], 0))

@@ -2,7 +2,6 @@
 
 import json
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from dashboard.shell.viewmodels.events import headline_of
@@ -304,7 +303,7 @@ def test_recorded_autoscaler_marked_only_nodes_not_called_kept() -> None:
 
 def recorded() -> dict[str, Diagnosis]:
     cases = {}
-    for path in sorted(Path(__file__).parents[1] / "recordings" / "describe".glob("pod-*.json")):
+    for path in sorted((FOLDER / "describe").glob("pod-*.json")):
         recording = json.loads(path.read_text())
         if "object" in recording:
             events = [decode(raw, Event) for raw in events_of(recording)]

@@ -66,7 +66,11 @@ def started_pod(
 
 
 COLD = [event("Scheduled", 1), event("Pulling", 3), event("Pulled", 51, PULLED), event("Started", 52)]
-WARM = [event("Scheduled", 1), event("Pulled", 2, PRESENT), event("Started", 3)]
+
+
+def warm(after: float) -> list[Event]:
+    """A start from an image that is there, so many seconds later."""
+    return [event("Scheduled", 1 + after), event("Pulled", 2 + after, PRESENT), event("Started", 3 + after)]
 
 
 def phases(
@@ -130,11 +134,7 @@ def test_wait_for_its_cluster_is_no_creation_of_objects() -> None:
 
 
 def test_wait_for_a_new_node_is_told_in_parts() -> None:
-    waited = [
-        event("FailedScheduling", 1),
-        event("TriggeredScaleUp", 11),
-        *(_later(each_event, 80) for each_event in WARM),
-    ]
+    waited = [event("FailedScheduling", 1), event("TriggeredScaleUp", 11), *warm(80)]
     start = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 79))
     assert (start.seconds[Phase.NODE_WAIT], start.seconds[Phase.SCHEDULING]) == (78, 2)
     assert start.node.is_new
@@ -142,23 +142,21 @@ def test_wait_for_a_new_node_is_told_in_parts() -> None:
 
 
 def test_node_ready_again_later_does_not_explain_the_wait() -> None:
-    waited = [event("TriggeredScaleUp", 11), *(_later(each_event, 80) for each_event in WARM)]
+    waited = [event("TriggeredScaleUp", 11), *warm(80)]
     start = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 500))
     assert merged(start) == ("node_wait scheduling", 80)
     assert (start.node.is_new, start.node.joining) == (True, None)
 
 
 def test_wait_for_room_on_an_existing_node_started_none() -> None:
-    waited = [event("FailedScheduling", 1), *(_later(each_event, 40) for each_event in WARM)]
+    waited = [event("FailedScheduling", 1), *warm(40)]
     start = phases(started_pod(bound=41, started=43, ready=46), waited, until=46, node=new_node(-5000, -4990))
     assert (start.seconds[Phase.NODE_WAIT], start.seconds[Phase.SCHEDULING]) == (40, 0)
     assert start.node.is_new is False
 
 
 def test_unexplained_long_wait_is_for_room_or_the_scheduler() -> None:
-    start = phases(
-        started_pod(bound=41, started=43, ready=46), [_later(each_event, 40) for each_event in WARM], until=46
-    )
+    start = phases(started_pod(bound=41, started=43, ready=46), warm(40), until=46)
     assert merged(start) == ("node_wait scheduling", 40)
     assert start.node.is_new is None
 
@@ -327,14 +325,6 @@ def test_phases_follow_one_another_and_add_up_despite_disorder(
     order = [phase for phase in Phase if phase not in (Phase.PULLING, Phase.SETUP)]  # these come once a container
     firsts = [order.index(phase) for span in start.spans for phase in span.phases if phase in order]
     assert firsts == sorted(firsts)
-
-
-def _later(each_event: Event, seconds: float) -> Event:
-    return event(
-        each_event.reason,
-        (each_event.last_seen or MOMENT).timestamp() - MOMENT.timestamp() + seconds,
-        each_event.message,
-    )
 
 
 def _skewed(each_event: Event, seconds: float) -> Event:

@@ -18,7 +18,7 @@ def status(text: str) -> ConfigMap:
 
 
 def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
-    recorded = json.loads(Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json".read_text())
+    recorded = json.loads((Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json").read_text())
     assert node_groups([status(recorded["status"])]) == {
         "small": NodeGroup("small", 0, 4, 0, is_backed_off=False),
         "big": NodeGroup("big", 0, 3, 0, is_backed_off=False),

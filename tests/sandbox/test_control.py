@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -75,7 +76,7 @@ async def test_each_failure_changes_the_cluster(api: Api, population: Population
     for name, body in FAILURES:
         before = population.state()["changes"]
         assert (await api.ask("POST", f"/sandbox/failures/{name}", body)).status == 202
-        await eventually(lambda before=before: population.state()["changes"] != before, name)
+        await eventually(partial(lambda was: population.state()["changes"] != was, before), name)
 
 
 async def test_a_failure_of_an_empty_population_is_refused(api: Api) -> None:

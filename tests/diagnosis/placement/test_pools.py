@@ -121,7 +121,7 @@ IN_ZONE_A = [
 ]  # fmt: skip
 
 
-def refused(why: str) -> dict[str, list[Any]]:
+def refused(why: str) -> dict[str, Any]:
     return {"events": [event_saying("NotTriggerScaleUp", REFUSED + why)]}
 
 
@@ -179,7 +179,7 @@ def of_small_nodes() -> dict[str, Diagnosis]:
 
 def of_empty_pools() -> dict[str, Diagnosis]:
     volumes = {"volumes": [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]}
-    world, zone = surroundings([], (), IN_ZONE_A), {"labels": {"zone": "b"}}
+    world, zone = surroundings([], (), IN_ZONE_A), {"zone": "b"}
     elsewhere: dict[str, Any] = {"spec": volumes, "claims": world.claims, "volumes": world.volumes}
     ssd = {"nodeSelector": {NODE_POOL: "p", "disk": "ssd"}}
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -201,8 +201,8 @@ def of_empty_pools() -> dict[str, Diagnosis]:
             f"a new node of {cpu} cores beside {own} m": explain(**empty(cpu=cpu), templates_own={"p": {"cpu": own}})
             for cpu, own in (("3", 1), ("8", 5001), ("8", 5000))
         },
-        "volume of another zone": explain(**empty(cpu="8", **zone), **elsewhere),
-        "volume of another zone, and too small": explain(**empty(cpu="2", **zone), **elsewhere),
+        "volume of another zone": explain(**empty(cpu="8", labels=zone), **elsewhere),
+        "volume of another zone, and too small": explain(**empty(cpu="2", labels=zone), **elsewhere),
         "label not reported": explain(**empty([]), spec=ssd),
         "label reported": explain(**empty([], labels={"disk": "ssd"}), spec=ssd),
         "another value reported": explain(**empty([], labels={"disk": "hdd"}), spec=ssd),
@@ -212,10 +212,14 @@ def of_empty_pools() -> dict[str, Diagnosis]:
 
 
 def of_present_nodes() -> dict[str, Diagnosis]:
-    here, ephemeral = [node("n1", pool="p")], {"ephemeral": {"volumeClaimTemplate": {}}}
-    missing = {"project": {"persistentVolumeClaim": {"claimName": "c"}}, "scratch": {"ephemeral": {}}}
+    here = [node("n1", pool="p")]
+    scratch: dict[str, Any] = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}
+    missing: dict[str, dict[str, Any]] = {
+        "project": {"persistentVolumeClaim": {"claimName": "c"}},
+        "scratch": {"ephemeral": {}},
+    }
     return {
-        "claims are not known": explain(here, spec={"volumes": [{"name": "scratch", **ephemeral}]}, claims=None),
+        "claims are not known": explain(here, spec={"volumes": [scratch]}, claims=None),
         **{
             f"no claim for {name}": explain(here, spec={"volumes": [{"name": name, **source}]})
             for name, source in missing.items()
@@ -224,7 +228,7 @@ def of_present_nodes() -> dict[str, Diagnosis]:
     }
 
 
-def test_pods_that_wait_for_a_pool_are_told_as_stored() -> None:
+def test_pods_waiting_for_a_pool_are_told_as_stored() -> None:
     blocks = []
     for situations in (of_busy_pools(), of_small_nodes(), of_empty_pools(), of_present_nodes()):
         for name, why in situations.items():

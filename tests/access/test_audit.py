@@ -63,9 +63,8 @@ SHOWN_BY = {
     "workspaces/test_shutdown.py": ("execution-keep",),
     "sharing/test_portsharing.py": ("workspace-share", "workspace-unshare"),
     "alerts/test_alerts.py": ("alert-silence", "silence-end"),
-    "nodes/test_nodekeeper.py": ("node-cordon", "node-mark"),
-    "nodes/test_draining.py": ("node-drain",),
-    "nodes/test_pool_limits.py": ("pool-limits",),
+    "nodes/test_draining.py": ("node-cordon", "node-mark", "node-drain"),
+    "nodes/test_pool_history.py": ("pool-limits",),
     "tiers/test_administration_tiers.py": ("tier-new", "tier", "tier-revert", "environment-revert"),
     "administration/test_administration.py": (
         "environment-new",

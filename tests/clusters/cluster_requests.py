@@ -19,5 +19,4 @@ def attached(shop: Shop, **changes: Any) -> LaunchRequest:
 
 def problems_of(request: LaunchRequest, pools: Pools | None = None) -> dict[str, str]:
     """The problems by field."""
-    problems = validate(request, pools=pools)
-    return {problem.path: problem.message for problem in problems}
+    return {problem.path: problem.message for problem in validate(request, pools=pools)}

@@ -247,8 +247,7 @@ def test_cluster_pods_are_named_by_role_everywhere(people: People, running: Exec
     assert "Dask head of Features" in page
     assert "Dask worker of Features" in operator.get(f"/pods/{NAMESPACE}/{pod}/").content.decode()
     assert "Dask cluster on Small" in client_of(people.owner).get("/").content.decode()
-    listed = client_of(people.teammate).get("/executions/").content.decode()
-    assert f'title="{pod}">worker aaaaa</a>' in listed
+    assert f'title="{pod}">worker aaaaa</a>' in client_of(people.teammate).get("/executions/").content.decode()
 
 
 def test_page_without_pods_says_what_the_cluster_waits_for(people: People, runtime: Runtime) -> None:

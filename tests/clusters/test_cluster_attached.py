@@ -1,22 +1,27 @@
-"""A cluster that belongs to a workspace: the workspace is told its address, and the cluster ends when the workspace does, however."""
+"""A cluster that belongs to a workspace: launched, resumed and ended with it."""
 
+import re
 from typing import Any
 
 import pytest
 
+from grid import configuration
 from grid.clusters.manifests import head_name
-from grid.configuration import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
+from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES
-from grid.models import Execution, StartUp
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, StartUp, State, Workspace
 from tests.clusters.test_cluster_life import Configure, left, notes, the, to_end
+from tests.conftest import People, client_of
 from tests.controller.world import World, fresh, in_world, states_of
-from tests.support.builders import NAMESPACE
+from tests.executions.executing import ATTACHED, make_execution, offer_clusters
+from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.shop import OWNER, Shop
 from tests.support.virtual import loop_time, passes
+from tests.workspaces.workspaces import page, resume
 
 
 async def both_running(world: World, controller: Any, *pair: Execution) -> None:
@@ -229,3 +234,58 @@ async def test_cluster_of_never_started_workspace_is_not_forgotten(shop: Shop, c
     await world.step(world.controller())
     assert fresh(cluster).state == "stopped"
     assert world.cluster.count("create") == 0
+
+
+def stop_all() -> None:
+    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+
+
+@pytest.fixture
+def workspace(people: People) -> Workspace:
+    """Launched with a cluster, and stopped."""
+    offer_clusters(people)
+    client_of(people.owner).post("/launch/", ATTACHED)
+    stop_all()
+    return Workspace.objects.get()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+def test_its_cluster_is_attached_again_or_left_out(people: People, workspace: Workspace) -> None:
+    first = Execution.objects.get(kind="workspace")
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert "Dask, 1 to 5 workers, as it was launched." in shown
+    assert re.search('id="id_with_cluster" checked', shown)
+    assert resume(people.owner, workspace, with_cluster="on")[0] == 302
+    assert Execution.objects.unsettled().filter(kind="cluster").exclude(attached_to=first).count() == 1
+    stop_all()
+    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
+    Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert re.search("environment is no longer available.*tier is no longer available.*Resume it without", shown)
+    Environment.objects.update(is_archived=False)
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert "Its cluster cannot start as it was: This hardware tier is no longer available" in shown
+    assert not re.search('id="id_with_cluster" checked', shown)
+    status, refusal = resume(people.owner, workspace, with_cluster="on")
+    assert status == 422
+    assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is no longer available', refusal)
+    assert resume(people.owner, workspace)[0] == 302
+    assert not Execution.objects.unsettled().filter(kind="cluster").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+def test_cluster_restart_says_its_needs_and_what_misfits(people: People, workspace: Workspace) -> None:
+    path = f"/workspaces/{workspace.pk}/resume/"
+    shown = page(people.owner, path)
+    assert "Small: 1 core, 4 GiB, $0.05 an hour" in shown
+    assert "$0.24 an hour with 1 worker, $1.00 an hour with 5 workers" in shown
+    assert "Together they take 7 slots." in shown
+    assert "different versions" not in shown
+    ConfigRecord.objects.create(namespace=configuration.NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="7")
+    make_execution(people.owner, workspace.project, slots_reserved_at=MOMENT)
+    Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
+    shown = page(people.owner, path)
+    assert "Together they take 7 slots; you have 6 free, so they wait until 7 are free." in shown
+    assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown

@@ -19,7 +19,7 @@ from grid.kube.resources import (
     SERVICES,
     Resource,
 )
-from grid.models import Environment, Execution
+from grid.models import Environment
 from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE
@@ -35,12 +35,6 @@ def autoscaler(world: World) -> RawObject:
 def bounds(world: World) -> tuple[int, int]:
     spec = autoscaler(world)["spec"]
     return spec["minReplicas"], spec["maxReplicas"]
-
-
-def grow(world: World, execution: Execution, workers: int) -> None:
-    world.wanted[f"cluster-{execution.pk}-worker"] = workers
-    for _ in range(3):
-        world.behave()
 
 
 async def settle(world: World, controller: Any) -> None:
@@ -65,7 +59,9 @@ async def test_more_workers_are_allowed_at_once(shop: Shop) -> None:
 @in_world
 async def test_slots_return_when_surplus_workers_are_gone(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop, monotonic=loop_time)
-    grow(world, execution, 5)
+    world.wanted[f"cluster-{execution.pk}-worker"] = 5
+    for _ in range(3):
+        world.behave()
     await world.step(controller)
     assert len(world.workers_of(execution)) == 5
     resize(execution, minimum=1, maximum=2, by="alice", now=world.now)

@@ -11,8 +11,7 @@ from dashboard.executions.viewmodels.launch import Slots, slots
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, Pools, nodes_needed, places
 from grid.diagnosis.resources import resource_amounts
 
-GIB = 2**30
-NODE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
+NODE = {"cpu": 8000, "memory": 32 * 2**30, "pods": 110}
 GPU = "nvidia.com/gpu"
 ROOM = slots(used=1, queued=0, maximum=25)
 

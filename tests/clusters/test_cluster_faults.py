@@ -146,8 +146,7 @@ class Life:
             ]
             if execution.slots_freed_at is not None:
                 assert pods == [], "slots are free only when the pods are gone"
-            alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-            assert len(alive) <= execution.slots
+            assert len([pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]) <= execution.slots
 
     async def end(self) -> None:
         request_stop(self.workspace, by="alice", now=self.world.now)
@@ -176,8 +175,7 @@ def test_slots_are_freed_exactly_once_after_any_sequence(shop: Shop, examples: i
     def any_sequence(sequence: list[str]) -> None:
         @in_world
         async def run() -> None:
-            world = World()
-            life = Life(world, shop.launch_with_cluster())
+            life = Life(World(), shop.launch_with_cluster())
             for what in ["step", "behave", "step", "behave", *sequence]:
                 await life.do(what)
             await life.end()

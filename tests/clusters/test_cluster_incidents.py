@@ -1,18 +1,23 @@
-"""What happens to a running cluster's pods becomes history, once, with what was lost; and so do the events about its objects."""
+"""What happens to a running cluster's pods becomes history, once, with what was lost; also when the database is full."""
 
+import logging
+import sqlite3
 from datetime import timedelta
 
 import pytest
 
+from grid.database.trouble import TroubleLog
 from grid.executions.caches import execution_of_event
 from grid.executions.ledger import MOST_NOTED
 from grid.kube.objects import Event, RawObject
 from grid.kube.resources import PODS
-from grid.models import LifecycleEntry
+from grid.models import Execution, LifecycleEntry, State
 from tests.clusters.test_cluster_life import notes, running_cluster, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
+from tests.support.database import full_database
 from tests.support.shop import OWNER, Shop
+from tests.support.virtual import passes
 
 
 def killed_for_memory(world: World, pod: RawObject, *, restarts: int = 1, ready: bool = True) -> None:
@@ -163,3 +168,48 @@ async def test_history_of_a_restless_cluster_stays_bounded(shop: Shop) -> None:
 def test_event_finds_its_execution_by_object_name(name: str, execution: str) -> None:
     about = {"kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}}
     assert execution_of_event(decode(event("e", about=about), Event)) == execution
+
+
+@pytest.mark.django_db(transaction=True)
+@in_world
+async def test_full_disk_is_logged_once_and_all_start_afterwards(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    for number in range(20):
+        shop.launch(after=number)
+    controller = world.controller()
+    await controller.poll()  # admits them
+    assert {execution.state for execution in Execution.objects.all()} == {State.DEPLOYING}
+    with full_database():
+        for _ in range(6):
+            while not controller.idle:
+                await controller.work()
+            world.behave()
+            world.refresh(controller)
+            await passes(60)  # longer than any pause before another try
+    lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(lines) == 1
+    assert lines[0].getMessage().startswith("The disk of the database is full: nothing was saved. An operator has to")
+    assert Execution.objects.exclude(state=State.RUNNING).exists()
+    for _ in range(4):
+        await passes(60)
+        await world.step(controller)
+        world.behave()
+    assert {execution.state for execution in Execution.objects.all()} == {State.RUNNING}
+    assert world.most_pods == 20
+
+
+def test_trouble_is_logged_once_a_minute_and_when_over(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    troubles = TroubleLog(lambda: now)
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorname = "SQLITE_FULL"
+    caplog.set_level(logging.INFO)
+    for now in range(0, 100, 10):  # noqa: B007  read by the clock
+        assert troubles.handles(full)
+        troubles.tell_if_over()
+    assert len(caplog.records) == 2
+    assert not troubles.handles(ValueError("ours"))
+    now = 150.0
+    troubles.tell_if_over()
+    troubles.tell_if_over()
+    assert [record.getMessage() for record in caplog.records[2:]] == ["the database has been well again for a minute"]

@@ -180,7 +180,6 @@ def test_empty_policy_is_omitted_and_no_policies_disable_scaling() -> None:
 # --- Who reaches whom where NetworkPolicies are enforced ---
 
 ANY_PORT, LAB = 43210, 8888
-STRANGERS = ["another workspace", "another head", "a pod of another namespace"]
 
 
 @FRAMEWORKS
@@ -207,7 +206,7 @@ def test_a_cluster_of_its_own_opens_no_other_pod() -> None:
 
 
 @FRAMEWORKS
-@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("stranger", ["another workspace", "another head", "a pod of another namespace"])
 def test_strangers_are_refused(name: str, stranger: str) -> None:
     net = network(name)
     for port in (framework(name).ui_port, ANY_PORT, LAB):

@@ -105,8 +105,7 @@ def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
     ],
 )
 def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
-    pod = worker_pod("c", "odd", annotations={KEYS.worker_report: written})
-    (cell,) = cells(snapshot([member(pod)]))
+    (cell,) = cells(snapshot([member(worker_pod("c", "odd", annotations={KEYS.worker_report: written}))]))
     assert isinstance(cell.context, WorkerCell)
     assert cell.context.tasks in ("", "3 tasks")
 

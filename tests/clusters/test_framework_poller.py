@@ -228,8 +228,7 @@ async def test_many_silent_heads_delay_nobody(shop: Shop) -> None:
         assert min(asked) >= 1, "none is forgotten"
         assert max(asked) <= 5, "none is asked often"
     for cluster in (silent[0], silent[50], silent[-1]):
-        count = ClusterSample.objects.filter(execution=cluster).count()
-        assert 8 <= count <= 12, "the chart goes on"
+        assert 8 <= ClusterSample.objects.filter(execution=cluster).count() <= 12, "the chart goes on"
 
 
 @in_world
@@ -294,8 +293,7 @@ async def test_wanted_workers_are_written_onto_the_asking_autoscaler(shop: Shop)
 
     async with asking(world, controller):
         await passes(12)
-        first = demand(asked)
-        assert (first.wanted, demand(not_asked)) == (9, None)
+        assert (demand(asked).wanted, demand(not_asked)) == (9, None)
         await passes(120)
         assert (world.now - demand(asked).at) < timedelta(seconds=60), "never as old as the metrics API refuses"
         assert world.cluster.count("patch", AUTOSCALERS) <= 5

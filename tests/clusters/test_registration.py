@@ -210,8 +210,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
 
 
 async def test_our_own_servers_are_known_by_their_certificate(serve: Any) -> None:
-    service = await serve(AUTHORITY, SERVICE.host)
-    assert await ask_servers(service, AUTHORITY, address="127.0.0.1") == ""
+    assert await ask_servers(await serve(AUTHORITY, SERVICE.host), AUTHORITY, address="127.0.0.1") == ""
 
 
 @pytest.mark.parametrize(

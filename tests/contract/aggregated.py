@@ -77,8 +77,7 @@ async def own_api(group: str, version: str, name: str, folder: Path, *, client_a
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
         api.port = int(runner.addresses[0][1])
         yield api
     finally:

@@ -22,12 +22,11 @@ from tests.contract.manifests import metadata, pod
 from tests.contract.space import Space
 from tests.support.waiting import eventually
 
-HERE = Path(__file__).parent
 MakeSpace = Callable[[], Awaitable[Space]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = f"{HERE}{os.sep}"  # of ten thousand tests, so nothing slow
+    here = f"{Path(__file__).parent}{os.sep}"  # of ten thousand tests, so nothing slow
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker(pytest.mark.contract)

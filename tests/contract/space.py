@@ -40,8 +40,7 @@ class Space:
         self.namespace = namespace
 
     def path(self, resource: str, name: str = "", sub: str = "") -> str:
-        group = GROUPS[GROUP_OF.get(resource, "")]
-        parts = [group]
+        parts = [GROUPS[GROUP_OF.get(resource, "")]]
         if self.namespace:
             parts += ["namespaces", self.namespace]
         return "/".join([*parts, resource, *filter(None, [name, sub])])

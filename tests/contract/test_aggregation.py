@@ -57,8 +57,7 @@ async def answers(client: Client, path: str, status: int) -> None:
 
 async def register(cluster: Space, space: Space, api: OwnApi, name: str) -> str:
     """Returns the path of its resources in the namespace once it is available."""
-    body = api_service(api, space.namespace, name, caBundle=api.bundle)
-    (await cluster.create("apiservices", body)).ok(201)
+    (await cluster.create("apiservices", api_service(api, space.namespace, name, caBundle=api.bundle))).ok(201)
     assert (await becomes(cluster, api, "True", "Passed"))["message"] == "all checks passed"
     path = f"/apis/{api.group}/v1"
     await answers(cluster.client, path, 200)
@@ -81,8 +80,7 @@ async def test_aggregated_api_gets_caller_identity_that_cannot_be_forged(
     path = await register(cluster, space, api, name)
     echo = (await space.client.request("GET", f"{path}/echoes")).ok(200)
     headers: list[Any] = echo["headers"]
-    names = {key for key, _ in headers}
-    assert "authorization" not in names
+    assert "authorization" not in {key for key, _ in headers}
     assert len([value for key, value in headers if key == "x-remote-user" and value]) == 1
     assert "system:authenticated" in [value for key, value in headers if key == "x-remote-group"]
     config = await Space(space.client, "kube-system").get("configmaps", "extension-apiserver-authentication")
@@ -125,6 +123,5 @@ async def test_a_certificate_that_nobody_vouches_for_is_not_believed(
     # Whether it is called available meanwhile differs: a real server looks only whether anybody answers.
     (await cluster.create("apiservices", api_service(api, space.namespace, name))).ok(201)
     await answers(client, f"/apis/{api.group}/v1", 503)
-    trusting = {"spec": {"insecureSkipTLSVerify": True}}
-    (await cluster.patch("apiservices", f"v1.{api.group}", trusting)).ok(200)
+    (await cluster.patch("apiservices", f"v1.{api.group}", {"spec": {"insecureSkipTLSVerify": True}})).ok(200)
     await answers(client, f"/apis/{api.group}/v1", 200)

@@ -64,8 +64,7 @@ async def test_objects_in_shared_namespace_go_with_their_anchor(api: HttpKubeApi
 
     async def all_gone() -> bool:
         kinds = ("pods", "deployments", "jobs", "services", "secrets", "poddisruptionbudgets", "leases", "replicasets")
-        left = [name for kind in kinds for name in await space.names(kind, labelSelector=scratch.selector)]
-        return not left
+        return not [name for kind in kinds for name in await space.names(kind, labelSelector=scratch.selector)]
 
     await eventually(all_gone, "all that the checks made should be gone")
     await remove(scratch)  # twice changes nothing

@@ -1,5 +1,6 @@
-"""What a person is told about a cluster: the sentence about its workers, and what stands in its way, case by case."""
+"""What a person is told about a cluster: the sentence about its workers, what they share, and what stands in its way."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from grid.core.labels import POD_DELETION_COST
 from grid.diagnosis.clusters import ClusterSnapshot, Member, deletion_order, explain_cluster, summary
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Severity
 from grid.kube.objects import Autoscaler, RawObject
 from tests.clusters.clustering import autoscaler, head_pod, waiting_worker, worker_pod
 from tests.diagnosis.situations import as_text
@@ -210,8 +212,7 @@ def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expect
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began + timedelta(seconds=seconds))}}
     again = member(worker_pod("c", "a", statuses=[container_status(ready=True, restarts=1, lastState=ended)]))
     assert codes(snapshot([again], desired=1, head=head)) == expected
-    state = {"running": {"startedAt": stamp(NOW)}}
-    status = container_status(state=state, restarts=1, lastState=ended)
+    status = container_status(state={"running": {"startedAt": stamp(NOW)}}, restarts=1, lastState=ended)
     unready_worker = member(worker_pod("c", "b", ready=False, statuses=[status]))
     assert codes(snapshot([*ready(1), unready_worker], desired=2, head=head)) == expected
     assert codes(snapshot([again], desired=1, head=None)) == ["workers_failing"]
@@ -297,3 +298,62 @@ def test_worker_whose_node_is_silent_was_never_restarted() -> None:
 def test_a_cost_that_is_no_number_counts_as_none() -> None:
     odd = worker_pod("c", "odd", annotations={POD_DELETION_COST: "dear"})
     assert order_of(worker_pod("c", "a", cost=1), odd, worker_pod("c", "b", cost=-1)) == ["b", "odd", "a"]
+
+
+ROW = EvidenceRow(2, ("n1", "n2"), "full", "for_now")
+WHY = Diagnosis("busy", "Busy.", "wait", "you", "Wait.", ("said",), (ROW,), "executions", True)
+
+
+def waiting(name: str, sentence: str, severity: Severity = "wait") -> Member:
+    return replace(member(waiting_worker("c", name)), diagnosis=replace(WHY, sentence=sentence, severity=severity))
+
+
+def sentences(*workers: Member) -> list[str]:
+    return [diagnosis.sentence for diagnosis in explain_cluster(snapshot(workers), now=NOW)]
+
+
+def test_waiting_worker_is_told_with_its_table_and_link() -> None:
+    diagnoses = explain_cluster(snapshot([waiting("a", "Busy.")]), now=NOW)
+    assert diagnoses == (replace(WHY, code="workers_pending", sentence="1 worker: Busy."),)
+
+
+def test_waiting_head_is_told_with_its_table_and_link() -> None:
+    head = replace(member(head_pod("c", node="", phase="Pending", ready=False)), diagnosis=WHY)
+    diagnoses = explain_cluster(snapshot([], head=head), now=NOW)
+    assert diagnoses == (replace(WHY, code="head_down", sentence="The head is not up: Busy."),)
+
+
+def test_workers_are_grouped_by_reason_with_most_first() -> None:
+    pools = [waiting("a", "Pool x is full."), waiting("b", "Pool y is full."), waiting("d", "Pool y is full.")]
+    assert sentences(*pools) == ["2 workers: Pool y is full.", "1 worker: Pool x is full."]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        ("Busy for 5 minutes.", "Busy for 1 minute.", "Busy for 5 minutes."),
+        ("It ends (2 restarts): 1.", "It ends (1 restart): 1.", "It ends: 1."),
+        ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 3 of at most 5).", "Grows."),
+        ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5)."),
+    ],
+)
+def test_how_long_and_how_often_make_no_other_reason(first: str, second: str, sentence: str) -> None:
+    assert sentences(waiting("a", first), waiting("b", second)) == [f"2 workers: {sentence}"]
+
+
+def test_a_workers_own_name_makes_no_other_reason() -> None:
+    own = [waiting(name, f"No claim cluster-c-worker-6468bd54f7-{name}-tmp.") for name in "ab"]
+    assert sentences(*own) == ["2 workers: No claim cluster-c-worker-6468bd54f7-a-tmp."]
+
+
+def test_the_rarest_of_many_reasons_are_counted() -> None:
+    six = [waiting(str(number), f"Reason {number}.") for number in range(6)]
+    assert len(sentences(*six)) == 6
+    more = [*six, waiting("twice", "Reason 5."), waiting("last", "Reason 6.", "problem")]
+    diagnoses = explain_cluster(snapshot(more), now=NOW)
+    assert [diagnosis.sentence for diagnosis in diagnoses] == [
+        "2 other workers: 2 other reasons, each on its pod's page.",
+        "2 workers: Reason 5.",
+        *(f"1 worker: Reason {number}." for number in range(4)),
+    ]
+    assert (diagnoses[0].code, diagnoses[0].severity, diagnoses[0].who) == ("workers_pending", "problem", "you")

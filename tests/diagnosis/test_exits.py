@@ -43,8 +43,7 @@ def deleted(pod: dict[str, Any], *, seconds: float, grace: int = 30) -> dict[str
 
 def evicted(pod: dict[str, Any]) -> dict[str, Any]:
     """The pod with its eviction asked for 9 seconds ago, but still running by its phase."""
-    at = MOMENT - timedelta(seconds=9)
-    target = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", at=at)
+    target = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", at=MOMENT - timedelta(seconds=9))
     return {**pod, "status": {**pod["status"], "phase": "Running", "conditions": [target]}}
 
 
@@ -112,11 +111,6 @@ def test_program_that_never_started_has_no_log_to_read() -> None:
 )
 def test_failed_command_is_the_users_to_repair_for_jobs(kind: str, who: str) -> None:
     assert Case("", of_kind(kind, exits(126))).explain().who == who
-
-
-@pytest.mark.parametrize(("pod", "asks"), [(exits(137), True), (deleted(exits(137), seconds=9), False)])
-def test_memory_limit_is_suggested_only_for_unexplained_kills(pod: dict[str, Any], asks: bool) -> None:
-    assert ("memory" in Case("", pod).explain().next_step) is asks
 
 
 def test_the_whole_words_are_as_stored() -> None:

@@ -1,14 +1,29 @@
-"""The answer before a launch: now, on a new node, later or never. Every verdict comes with the facts next to it that give another."""
+"""The answer before a launch: now, on a new node, later or never. Every verdict comes with the facts next to it that give another.
+
+Read `tests/golden/words-of-launch-answers.txt`.
+"""
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from grid.core.wording import about
-from grid.diagnosis.launchfit import AlikeNodes, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit, never_fits, places
+from grid.diagnosis.launchfit import (
+    AlikeNodes,
+    Fit,
+    LaunchFacts,
+    LaunchPool,
+    PodPlan,
+    QueuePlace,
+    fit,
+    never_fits,
+    places,
+)
 from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
+from tests.support.golden import assert_golden
 
 GIB = 2**30
 CARD = "nvidia.com/gpu"
@@ -37,170 +52,138 @@ def node(free: float, empty: float = 7.92, count: int = 1) -> AlikeNodes:
     return AlikeNodes(offers(free), offers(empty), count)
 
 
-def test_launch_starts_now_with_room_and_counts_free_places() -> None:
-    answer = fit([plan()], pool(node(3.5), node(1, count=2), node(0.5)))
-    assert (answer.code, answer.severity, answer.headline, answer.free_places) == ("starts_now", "ok", "Starts now", 5)
-    assert answer.sentence == "The pool default has 5 free places for Small."
+SEEN = "24 November 2026"
+TAINT = Taint(key=CARD, value="present", effect="NoSchedule")
 
 
-def test_the_scarcest_resource_counts() -> None:
-    full_of_pods = AlikeNodes(offers(8, pods=2), offers(8))
-    assert fit([plan()], pool(full_of_pods)).free_places == 2
-    assert fit([plan(memory=20)], pool(full_of_pods)).free_places == 1
-    assert (
-        fit([PodPlan("Disk", "default", size(1) | {"ephemeral-storage": 1})], pool(full_of_pods)).code == "never_fits"
-    )
+def at_zero(maximum: int = 3, cores: float = 7.92, *, taints: tuple[Taint, ...] = ()) -> LaunchPool:
+    return LaunchPool("default", (), maximum, remembered=replace(node(cores, cores), taints=taints), seen=SEEN)
 
 
-def test_full_pool_needs_new_node_while_it_may_grow() -> None:
-    answer = fit([plan(2)], pool(node(1), node(1.5), maximum=5, start_seconds=220))
-    assert (answer.code, answer.headline) == ("needs_nodes", "Needs 1 new node")
-    assert (
-        answer.sentence
-        == "The pool default has no free place on its 2 nodes; it may have 5, and a new one is started for you."
-    )
-    assert answer.then == ("A node usually takes 3 min 40 s to start here.",)
-    assert fit([plan(2)], pool(node(1), maximum=5)).then == ("How long a node takes to start here is not known yet.",)
-    at_its_maximum = fit([plan(2)], pool(node(1), node(1.5), maximum=2))
-    assert (at_its_maximum.code, at_its_maximum.headline) == ("waits_for_room", "Waits for room")
-    assert "and it may not have more than 2" in at_its_maximum.sentence
-    assert "no autoscaler is known" in fit([plan(2)], pool(node(1))).sentence
-
-
-def test_backed_off_cloud_is_said_and_never_advised_instead() -> None:
-    for nodes in ((node(1),), ()):
-        answer = fit([plan(2)], pool(*nodes, maximum=5, start_seconds=220, is_backed_off=True))
-        assert (answer.code, answer.can_start) == ("needs_nodes", False)
-        assert answer.then[0] == ("The cloud could not deliver a node of this pool, and is asked again after a while.")
-        assert answer.next_step
-    assert not fit([plan(2)], pool(node(2), maximum=5, is_backed_off=True)).next_step, "it needs none"
-
-
-def test_a_pool_without_nodes_starts_one_or_has_none() -> None:
-    answer = fit([plan()], LaunchFacts({"default": LaunchPool("default", maximum=3)}))
-    assert (answer.code, answer.headline) == ("needs_nodes", "Needs a new node")
-    assert "Whether Small fits its nodes is known only when one has started." in answer.then
-    nothing = fit([plan()], LaunchFacts({}))
-    assert (nothing.code, nothing.who) == ("no_nodes", "operator")
-    assert nothing.sentence == "The pool default has no node, and no autoscaler is known that starts one."
-
-
-def test_launch_too_large_for_empty_nodes_never_fits() -> None:
-    answer = fit([plan(64, tier="Huge")], pool(node(7.92), maximum=9))
-    assert (answer.code, answer.headline, answer.who) == ("never_fits", "Can never fit", "admin")
-    assert answer.sentence == (
-        "Huge asks for 64 cores; the largest node of the pool default offers 7.92 cores after overhead."
-    )
-    barely = fit([PodPlan("Whole", "default", {"cpu": 7921})], pool(node(7.92)))
-    assert "a little more than 7.92 cores" in barely.sentence
-    together = AlikeNodes(offers(8, 4), offers(8, 4)), AlikeNodes(offers(2, 64), offers(2, 64))
-    assert "no node of the pool default offers them together" in fit([plan(8, 64)], pool(*together)).sentence
-    assert fit([plan(7.92)], pool(node(0), maximum=9)).code == "needs_nodes"
-
-
-def test_cordoned_node_takes_nothing_and_makes_nothing_too_large() -> None:
-    cordoned = replace(node(7.92), takes_pods=False)
-    answer = fit([plan()], pool(cordoned))
-    assert answer.code == "waits_for_room"
-    assert answer.then == ("1 of its nodes is cordoned or not ready.",)
-    assert fit([plan()], pool(cordoned, node(1))).code == "starts_now"
-    small = AlikeNodes(offers(1), offers(1))
-    assert fit([plan(4)], pool(cordoned, small)).code == "waits_for_room"
-    assert fit([plan(64)], pool(cordoned, small)).code == "never_fits"
-
-
-def test_nodes_whose_taint_is_not_tolerated_count_as_none() -> None:
-    tainted = replace(node(7.92), taints=(Taint(key="team", value="vision", effect="NoSchedule"),))
-    answer = fit([plan()], pool(tainted, maximum=5))
-    assert (answer.code, answer.headline) == ("no_nodes", "No node takes it")
-    assert "the taint team=vision:NoSchedule, which Small does not tolerate" in answer.sentence
-    tolerant = replace(plan(), tolerations=(Toleration(key="team", value="vision"),))
-    assert fit([tolerant], pool(tainted)).code == "starts_now"
-    soft = replace(node(7.92), taints=(Taint(key="team", effect="PreferNoSchedule"),))
-    assert fit([plan()], pool(soft)).code == "starts_now"
-    assert fit([plan(4)], pool(tainted, node(1, 4), maximum=5)).headline == "Needs 1 new node"
-
-
-def test_launch_of_several_pods_equals_its_worst_pod() -> None:
-    two_pools = {
-        "default": LaunchPool("default", (node(7),), 3),
-        "gpu": LaunchPool("gpu", (AlikeNodes(offers(8, **{CARD: 0}), offers(8, **{CARD: 1})),), 3),
+def of_pools() -> dict[str, Fit]:
+    grows = pool(node(1), node(1.5), maximum=5, start_seconds=220)
+    crowded = pool(AlikeNodes(offers(8, pods=2), offers(8)))
+    disk = PodPlan("Disk", "default", size(1) | {"ephemeral-storage": 1})
+    backed_off: dict[str, Any] = {"maximum": 5, "start_seconds": 220, "is_backed_off": True}
+    apart = AlikeNodes(offers(8, 4), offers(8, 4)), AlikeNodes(offers(2, 64), offers(2, 64))
+    return {
+        "five places": fit([plan()], pool(node(3.5), node(1, count=2), node(0.5))),
+        "two places for pods": fit([plan()], crowded),
+        "memory for one": fit([plan(memory=20)], crowded),
+        "a resource that no node has": fit([disk], crowded),
+        "full, and may grow": fit([plan(2)], grows),
+        "full, and nobody knows how long a node takes": fit([plan(2)], pool(node(1), maximum=5)),
+        "full, and at its maximum": fit([plan(2)], pool(node(1), node(1.5), maximum=2)),
+        "full, without an autoscaler": fit([plan(2)], pool(node(1))),
+        "the cloud has none": fit([plan(2)], pool(node(1), **backed_off)),
+        "the cloud has none, and there is no node": fit([plan(2)], pool(**backed_off)),
+        "the cloud has none, and none is needed": fit([plan(2)], pool(node(2), **backed_off)),
+        "no node, and may grow": fit([plan()], LaunchFacts({"default": LaunchPool("default", maximum=3)})),
+        "no such pool": fit([plan()], LaunchFacts({})),
+        "too large": fit([plan(64, tier="Huge")], pool(node(7.92), maximum=9)),
+        "a little too large": fit([PodPlan("Whole", "default", {"cpu": 7921})], pool(node(7.92))),
+        "too large together": fit([plan(8, 64)], pool(*apart)),
+        "as large as an empty node": fit([plan(7.92)], pool(node(0), maximum=9)),
+        "as many pods as there is room for": fit([plan(count=3)], pool(node(2), node(1))),
+        "one pod too many": fit([plan(count=4)], pool(node(2), node(1))),
+        "one pod too many, and may grow": fit([plan(count=4)], pool(node(2), node(1), maximum=5)),
+        "a small and a large one": fit([plan(count=1), plan(2)], pool(node(2), node(1))),
     }
+
+
+def of_closed_nodes() -> dict[str, Fit]:
+    cordoned, small = replace(node(7.92), takes_pods=False), AlikeNodes(offers(1), offers(1))
+    tainted = replace(node(7.92), taints=(Taint(key="team", value="vision", effect="NoSchedule"),))
+    tolerant = replace(plan(), tolerations=(Toleration(key="team", value="vision"),))
+    soft = replace(node(7.92), taints=(Taint(key="team", effect="PreferNoSchedule"),))
+    return {
+        "cordoned": fit([plan()], pool(cordoned)),
+        "cordoned beside another": fit([plan()], pool(cordoned, node(1))),
+        "fits the cordoned one only": fit([plan(4)], pool(cordoned, small)),
+        "too large for the cordoned one, too": fit([plan(64)], pool(cordoned, small)),
+        "tainted": fit([plan()], pool(tainted, maximum=5)),
+        "tainted, and tolerated": fit([tolerant], pool(tainted)),
+        "softly tainted": fit([plan()], pool(soft)),
+        "tainted beside another": fit([plan(4)], pool(tainted, node(1, 4), maximum=5)),
+    }
+
+
+def of_several_pods() -> dict[str, Fit]:
+    gpus = AlikeNodes(offers(8, **{CARD: 0}), offers(8, **{CARD: 1}))
+    pools = LaunchFacts({"default": LaunchPool("default", (node(7),), 3), "gpu": LaunchPool("gpu", (gpus,), 3)})
     head, worker = plan(), PodPlan("GPU", "gpu", size(1, **{CARD: 1}), count=2)
-    assert fit([head], LaunchFacts(two_pools)).code == "starts_now"
-    answer = fit([head, worker], LaunchFacts(two_pools))
-    assert (answer.code, answer.headline) == ("needs_nodes", "Needs 2 new nodes")
-    assert "2 new ones are started for you" in answer.sentence
-    too_many = fit([head, replace(worker, count=3)], LaunchFacts(two_pools))
-    assert too_many.code == "waits_for_room"
-    assert "it may have 3, and this needs 3 new ones" in too_many.sentence
-    assert fit([head, replace(head, pool="nowhere")], LaunchFacts(two_pools)).code == "no_nodes"
+    unknown = {"a": LaunchPool("a", (), 3), "b": replace(at_zero(), name="b")}
+    return {
+        "a head": fit([head], pools),
+        "a head and two workers": fit([head, worker], pools),
+        "a head and three workers": fit([head, replace(worker, count=3)], pools),
+        "a head, and one in no pool": fit([head, replace(head, pool="nowhere")], pools),
+        "a pool of unknown size": fit([plan(pool="a")], LaunchFacts(unknown)),
+        "a pool of unknown size first": fit([plan(pool="a"), plan(pool="b")], LaunchFacts(unknown)),
+        "a pool of unknown size last": fit([plan(pool="b"), plan(pool="a")], LaunchFacts(unknown)),
+    }
 
 
-def test_equal_pods_share_what_is_free() -> None:
-    assert fit([plan(count=3)], pool(node(2), node(1))).code == "starts_now"
-    assert fit([plan(count=4)], pool(node(2), node(1))).code == "waits_for_room"
-    partly = fit([plan(count=4)], pool(node(2), node(1), maximum=5))
-    assert partly.sentence.startswith("The pool default has room for 3 of 4 pods on its 2 nodes; it may have 5")
-    assert fit([plan(count=1), plan(2)], pool(node(2), node(1))).code == "starts_now"
+def of_what_comes_first() -> dict[str, Fit]:
+    line = "You use 25 of 25 slots; this starts by itself when one is free. It is number 4 of yours."
+    place, room = QueuePlace(4, line, "Stop one."), pool(node(3))
+    queued = replace(room, queue=place)
+    left = NamespaceRefusal("The quota “team” of the namespace has 0 of 10 pods left.")
+    refused = replace(room, refusal=left)
+    for_good = NamespaceRefusal("The limit range says no.", for_good=True)
+    busy = LaunchFacts(None, QueuePlace(1, "You use 25 of 25 slots."), trouble="The cluster limits our requests")
+    slow = replace(room, trouble="The cluster answers slowly", usual_start=9.0)
+    return {
+        "queued": fit([plan()], queued),
+        "queued, with an estimate": fit([plan()], replace(queued, expected=("Expected to start in about 25 min.",))),
+        "queued before a full pool": fit([plan(2)], replace(pool(node(1), maximum=5), queue=place)),
+        "queued, and too large": fit([plan(64)], queued),
+        "queued for good": fit([plan()], replace(queued, queue=replace(place, for_good=True))),
+        "aside": fit([plan()], replace(room, queue=QueuePlace(0, "mara decides by hand what starts."))),
+        "cluster unknown": fit([plan()], LaunchFacts(None)),
+        "cluster unknown, and queued": fit([plan()], busy),
+        "cluster slow": fit([plan()], slow),
+        "refused": fit([plan()], refused),
+        "refused, and would be queued": fit([plan()], replace(refused, queue=QueuePlace(1, "Wait."))),
+        "refused, and too large": fit([plan(64)], refused),
+        "refused for good": fit([plan()], replace(refused, refusal=for_good)),
+        "queue full": fit([plan()], replace(room, full="900 executions wait already.")),
+    }
 
 
-def test_queue_comes_first_and_says_what_follows() -> None:
-    place = QueuePlace(
-        4, "You use 25 of 25 slots; this starts by itself when one is free. It is number 4 of yours.", "Stop one."
-    )
-    with_room = replace(pool(node(3)), queue=place)
-    answer = fit([plan()], with_room)
-    assert (answer.code, answer.headline, answer.severity) == ("queues", "Waits in the queue", "wait")
-    assert answer.sentence.startswith("You use 25 of 25 slots")
-    assert answer.then == ("How long that takes is not known yet.",)
-    assert fit([plan()], replace(with_room, expected=("Expected to start in about 25 min.",))).then == (
-        "Expected to start in about 25 min.",
-    )
-    full = fit([plan(2)], replace(pool(node(1), maximum=5), queue=place))
-    assert full.then[1].startswith("After that: The pool default has no free place")
-    assert fit([plan(64)], with_room).code == "never_fits"
-    for_good = fit([plan()], replace(with_room, queue=replace(place, for_good=True)))
-    assert (for_good.code, for_good.headline) == ("never_fits", "Can never start")
+def of_pools_at_zero() -> dict[str, Fit]:
+    remembered, tainted = LaunchFacts({"default": at_zero()}), LaunchFacts({"default": at_zero(taints=(TAINT,))})
+    small = LaunchFacts({"default": replace(at_zero(cores=16), nodes=(node(1),))})
+    none = LaunchFacts({"default": at_zero(0)})
+    return {
+        "at zero": fit([plan()], remembered),
+        "at zero, three nodes": fit([plan(3, count=5)], remembered),
+        "at zero, four nodes where there may be three": fit([plan(3, count=7)], remembered),
+        "at zero, too large": fit([plan(64, tier="Huge")], remembered),
+        "at zero, tainted": fit([plan()], tainted),
+        "present nodes count more than remembered ones": fit([plan(8)], small),
+        "at zero for ever": fit([plan(1)], none),
+        "at zero for ever, too large": fit([plan(64)], none),
+    }
 
 
-def test_launch_that_stands_aside_has_no_place() -> None:
-    answer = fit([plan()], replace(pool(node(3)), queue=QueuePlace(0, "mara decides by hand what starts.")))
-    assert (answer.code, answer.headline) == ("queues", "Waits in the queue")
+def answer_words(answer: Fit) -> str:
+    facts = f"{answer.code}, {answer.severity}, {answer.who or 'nobody'}, {answer.free_places} free places"
+    start = "can start" if answer.can_start else "cannot start by itself"
+    return "\n".join((f"[{facts}, {start}] {answer.headline}", f"{answer.sentence} {answer.next_step}", *answer.then))
 
 
-def test_unknown_cluster_is_said_and_hinders_no_launch() -> None:
-    answer = fit([plan()], LaunchFacts(None))
-    assert (answer.code, answer.severity) == ("not_known", "wait")
-    assert "You can launch it anyway" in answer.next_step
-    place = QueuePlace(1, "You use 25 of 25 slots.")
-    queued = fit([plan()], LaunchFacts(None, place, trouble="The cluster limits our requests"))
-    assert "The cluster limits our requests, so it is not known whether there is room." in queued.then
-    known = fit([plan()], replace(pool(node(3)), trouble="The cluster answers slowly", usual_start=9.0))
-    assert known.then == ("The cluster answers slowly: this is what was known before.",)
+def test_answers_before_a_launch_are_as_stored() -> None:
+    kinds = (of_pools(), of_closed_nodes(), of_several_pods(), of_what_comes_first(), of_pools_at_zero())
+    blocks = [f"# {name}\n{answer_words(answer)}" for answers in kinds for name, answer in answers.items()]
+    assert_golden("words-of-launch-answers", "\n".join(blocks), ending="txt")
 
 
-def test_namespace_refusal_precedes_queue_but_never_hides_misfits() -> None:
-    refused = replace(
-        pool(node(3)), refusal=NamespaceRefusal("The quota “team” of the namespace has 0 of 10 pods left.")
-    )
-    answer = fit([plan()], refused)
-    assert (answer.code, answer.sentence) == ("refused", "The quota “team” of the namespace has 0 of 10 pods left.")
-    assert fit([plan()], replace(refused, queue=QueuePlace(1, "Wait."))).code == "refused"
-    assert fit([plan(64)], refused).code == "never_fits"
-    for_good = fit([plan()], replace(refused, refusal=NamespaceRefusal("The limit range says no.", for_good=True)))
-    assert for_good.headline == "The namespace never takes it"
-    assert "anyway" in answer.next_step
-    assert "anyway" not in for_good.next_step
-
-
-def test_a_full_queue_takes_nothing_more() -> None:
-    answer = fit([plan()], replace(pool(node(3)), full="900 executions wait already."))
-    assert (answer.code, answer.headline, answer.sentence) == (
-        "refused",
-        "Not accepted now",
-        "900 executions wait already.",
-    )
+def test_no_launch_is_refused_by_what_is_only_remembered() -> None:
+    assert never_fits(plan(64), {"default": at_zero()}) is None
+    assert never_fits(plan(64), {}) is None
+    refused = never_fits(plan(64), {"default": LaunchPool("default", (node(1),))})
+    assert refused is not None and refused.code == "never_fits"
 
 
 @pytest.mark.parametrize(
@@ -239,60 +222,3 @@ def test_pool_of_thousands_of_nodes_is_answered_quickly() -> None:
     nodes = [node(0.001 * number) for number in range(5000)]
     assert fit([plan(count=4000), plan(2)], pool(*nodes, maximum=9000)).code == "starts_now"
     assert places({}, {}) == 1
-
-
-SEEN = "24 November 2026"
-TAINT = Taint(key=CARD, value="present", effect="NoSchedule")
-
-
-def at_zero(maximum: int = 3, cores: float = 7.92, *, taints: tuple[Taint, ...] = ()) -> LaunchPool:
-    return LaunchPool("default", (), maximum, remembered=replace(node(cores, cores), taints=taints), seen=SEEN)
-
-
-def test_pool_at_zero_is_judged_by_its_last_nodes() -> None:
-    answer = fit([plan()], LaunchFacts({"default": at_zero()}))
-    assert (answer.code, answer.headline, answer.can_start) == ("needs_nodes", "Needs 1 new node", True)
-    assert answer.sentence == "The pool default has no node now; it may have 3, and one is started for you."
-    assert answer.then[-1] == f"It fits, as its nodes were when last seen on {SEEN}."
-    some = fit([plan(3, count=5)], LaunchFacts({"default": at_zero()}))
-    assert (some.headline, some.then[-1][:14]) == ("Needs 3 new nodes", "All of it fits")
-    assert some.sentence.endswith("it may have 3, and 3 are started for you.")
-    more = fit([plan(3, count=7)], LaunchFacts({"default": at_zero()}))
-    assert (more.code, more.can_start) == ("waits_for_room", False)
-    assert more.sentence.endswith(f"and this needs 4, as its nodes were when last seen on {SEEN}.")
-
-
-def test_launch_too_large_for_last_nodes_never_fits() -> None:
-    large = fit([plan(64, tier="Huge")], LaunchFacts({"default": at_zero()}))
-    assert (large.code, large.headline) == ("never_fits", "Can never fit")
-    assert large.sentence == (
-        "Huge asks for 64 cores; the largest node of the pool default offers 7.92 cores after overhead, "
-        f"as its nodes were when last seen on {SEEN}."
-    )
-    kept = fit([plan()], LaunchFacts({"default": at_zero(taints=(TAINT,))}))
-    assert (kept.code, kept.headline) == ("no_nodes", "No node takes it")
-    assert kept.sentence.endswith(f"which Small does not tolerate, as its nodes were when last seen on {SEEN}.")
-
-
-def test_present_nodes_or_no_future_nodes_override_remembered_ones() -> None:
-    larger = replace(at_zero(cores=16), nodes=(node(1),))
-    answer = fit([plan(8)], LaunchFacts({"default": larger}))
-    assert (answer.code, SEEN in answer.sentence) == ("never_fits", False)
-    assert fit([plan(1)], LaunchFacts({"default": at_zero(0)})).headline == "No node"
-    assert fit([plan(64)], LaunchFacts({"default": at_zero(0)})).headline == "No node"
-
-
-def test_no_launch_is_refused_by_what_is_only_remembered() -> None:
-    assert never_fits(plan(64), {"default": at_zero()}) is None
-    assert never_fits(plan(64), {}) is None
-    refused = never_fits(plan(64), {"default": LaunchPool("default", (node(1),))})
-    assert refused is not None and refused.code == "never_fits"
-
-
-def test_a_pool_of_unknown_size_makes_no_start_certain() -> None:
-    unknown, known = LaunchPool("a", (), 3), replace(at_zero(), name="b")
-    alone = fit([plan(pool="a")], LaunchFacts({"a": unknown}))
-    assert (alone.code, alone.can_start) == ("needs_nodes", False)
-    for order in (("a", "b"), ("b", "a")):
-        together = fit([plan(pool=name) for name in order], LaunchFacts({"a": unknown, "b": known}))
-        assert (together.code, together.can_start) == ("needs_nodes", False)

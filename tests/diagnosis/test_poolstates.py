@@ -70,10 +70,8 @@ def test_cordoned_unready_and_tainted_nodes_have_no_free_place() -> None:
 
 
 def test_gpus_are_counted_by_the_name_on_the_node() -> None:
-    requests = {"nvidia.com/gpu": "1"}
-    holder = decode(builders.pod("p", node="a", requests=requests), Pod)
-    cards = node("a", extended={"nvidia.com/gpu": "2"})
-    facts = LaunchFacts({"gpu": state_of([cards], {"a": [holder]})})
+    holder = decode(builders.pod("p", node="a", requests={"nvidia.com/gpu": "1"}), Pod)
+    facts = LaunchFacts({"gpu": state_of([node("a", extended={"nvidia.com/gpu": "2"})], {"a": [holder]})})
     assert fit([PodPlan("T", "gpu", {"nvidia.com/gpu": 1})], facts).free_places == 1
     assert fit([PodPlan("T", "gpu", {"nvidia.com/gpu": 2})], facts).code == "waits_for_room"
     assert fit([PodPlan("T", "gpu", {"amd.com/gpu": 1})], facts).code == "never_fits"

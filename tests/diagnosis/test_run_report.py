@@ -8,9 +8,10 @@ import pytest
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.run_report import report_of
 from grid.kube.objects import Pod
-from tests.diagnosis.situations import ended
+from tests.diagnosis.situations import as_text, ended
 from tests.diagnosis.test_parts import DONE, WAITS, made_of, running, status
 from tests.support.builders import MOMENT, decode
+from tests.support.golden import assert_golden
 
 EXECUTOR = {"name": "executor", "image": "executor:1", "restartPolicy": "Always"}
 PULLING = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "executor:1"'}}
@@ -29,28 +30,6 @@ def pod_with(state: dict[str, Any], program: dict[str, Any] = WAITS, *, started:
     return decode(made, Pod)
 
 
-@pytest.mark.parametrize(
-    ("pod", "code", "sentence"),
-    [
-        (pod_with(running()), "files", "Fetching the project's files from Git."),
-        (
-            pod_with(running(), lastState=ended_saying(4, "It cannot be used: x")),
-            "files_unusable",
-            "It cannot be used: x",
-        ),
-        (pod_with(BACK_OFF, lastState=ended_saying(3, "No branch a.")), "files_missing", "No branch a."),
-        (pod_with(BACK_OFF, lastState=ended(137, "OOMKilled")), "out_of_memory", "ended sidecar executor"),
-        (pod_with(PULLING), "image", "The image executor:1 cannot be pulled."),
-        (pod_with(running(), running(), started=True), "running", "Running."),
-        (pod_with(running(), DONE, started=True), "completed", "The program ended by itself, without an error."),
-    ],
-    ids=["fetches", "tries again", "not there", "too little memory", "no image", "runs", "saves"],
-)
-def test_the_executor_is_explained_by_what_it_does(pod: Pod, code: str, sentence: str) -> None:
-    diagnosis = explain_pod(pod, (), now=MOMENT)
-    assert (diagnosis.code, sentence in diagnosis.sentence) == (code, True), diagnosis
-
-
 PREPARER = {"name": "executor-prepare", "image": "executor:1"}
 
 
@@ -62,34 +41,37 @@ def ordinary(
     return decode(made_of([status("executor-prepare", prepare)], both, steps=(PREPARER,), phase=phase), Pod)
 
 
-@pytest.mark.parametrize(
-    ("pod", "code", "sentence"),
-    [
-        (ordinary(running(), phase="Pending"), "files", "Fetching the project's files from Git."),
-        (ordinary(ended_saying(3, "No branch a."), phase="Failed"), "files_missing", "No branch a."),
-        (ordinary(ended_saying(4, "It cannot be used: x"), phase="Failed"), "files_unusable", "It cannot be used: x"),
-        (ordinary(DONE, running(), running()), "running", "Running."),
-        (ordinary(DONE, ended(137, "OOMKilled"), running()), "out_of_memory", "ended sidecar executor"),
-        (ordinary(DONE, running(), DONE), "completed", "The program ended by itself, without an error."),
-        (ordinary(DONE, running(), ended(7)), "exit_code", "The program ended with an error: exit code 7."),
-        (ordinary(DONE, DONE, ended(7), "Failed"), "exit_code", "The program ended with an error: exit code 7."),
-        (ordinary(DONE, ended(137), DONE, "Failed"), "completed", "The program ended by itself, without an error."),
-    ],
-    ids=[
-        "fetches",
-        "not there",
-        "not now",
-        "runs",
-        "was killed",
-        "saves",
-        "saves a failure",
-        "failed",
-        "saving failed",
-    ],
+NO_BRANCH, UNUSABLE, OUT_OF_MEMORY = (
+    ended_saying(3, "No branch a."),
+    ended_saying(4, "It cannot be used: x"),
+    ended(137, "OOMKilled"),
 )
-def test_an_ordinary_executor_is_no_program(pod: Pod, code: str, sentence: str) -> None:
-    diagnosis = explain_pod(pod, (), now=MOMENT)
-    assert (diagnosis.code, sentence in diagnosis.sentence) == (code, True), diagnosis
+SIDECARS = {
+    "fetches": pod_with(running()),
+    "tries again": pod_with(running(), lastState=UNUSABLE),
+    "not there": pod_with(BACK_OFF, lastState=NO_BRANCH),
+    "too little memory": pod_with(BACK_OFF, lastState=OUT_OF_MEMORY),
+    "no image": pod_with(PULLING),
+    "runs": pod_with(running(), running(), started=True),
+    "saves": pod_with(running(), DONE, started=True),
+}
+ORDINARY = {
+    "fetches": ordinary(running(), phase="Pending"),
+    "not there": ordinary(NO_BRANCH, phase="Failed"),
+    "not now": ordinary(UNUSABLE, phase="Failed"),
+    "runs": ordinary(DONE, running(), running()),
+    "was killed": ordinary(DONE, OUT_OF_MEMORY, running()),
+    "saves": ordinary(DONE, running(), DONE),
+    "saves a failure": ordinary(DONE, running(), ended(7)),
+    "failed": ordinary(DONE, DONE, ended(7), "Failed"),
+    "saving failed": ordinary(DONE, ended(137), DONE, "Failed"),
+}
+
+
+def test_executor_is_told_as_stored_and_is_no_program() -> None:
+    situations = SIDECARS | {f"{name}, ordinary container": pod for name, pod in ORDINARY.items()}
+    blocks = [f"# {name}\n{as_text(explain_pod(pod, (), now=MOMENT))}" for name, pod in situations.items()]
+    assert_golden("words-of-executors", "\n".join(blocks), ending="txt")
 
 
 def test_container_named_executor_in_other_pods_is_a_program() -> None:

@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 
 from grid.core.labels import NODE_POOL
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.held import scheduler_message
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scheduling import counted_reasons, promised_size
 from grid.kube.objects import Event, Pod
-from tests.diagnosis.situations import Case, assert_told_as_stored, event_saying
-from tests.support.builders import MOMENT, condition, decode, pod
+from tests.diagnosis.placement.worlds import as_read, surroundings
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, event_saying
+from tests.support.builders import MOMENT, condition, decode, node, pod
+from tests.support.golden import assert_golden
 
 GPU: dict[str, Any] = {"nodeSelector": {NODE_POOL: "default-gpu"}}
 FILES: dict[str, Any] = {
@@ -190,5 +194,100 @@ def test_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]]
 
 @pytest.mark.parametrize("message", ["", "nonsense", "0/3 nodes are available", "1 " * 4000, "\x00\u202e"])
 def test_a_message_that_nobody_foresaw_is_no_error(message: str) -> None:
-    diagnosis = explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT)
-    assert diagnosis.severity in ("wait", "problem")
+    assert explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT).severity in ("wait", "problem")
+
+
+TRIED = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+HELPLESS = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+CLEARING = "0/3 nodes are available: 3 Insufficient cpu. preemption: not eligible due to a terminating pod on the nominated node."
+
+
+def waiting(message: str, *, seconds: float = 90, nominated: str = "", scheduler: str = "") -> dict[str, Any]:
+    scheduled = condition("PodScheduled", "False", "Unschedulable", message)
+    return pod(
+        "p", conditions=[scheduled], creationTimestamp=ago(seconds), status={"nominatedNodeName": nominated},
+        spec={"schedulerName": scheduler} if scheduler else None,
+    )  # fmt: skip
+
+
+NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+LIMITS = 'all available instance types exceed limits for nodepool "graviton"'
+TAINTED = 'incompatible with nodepool "ci", daemonset overhead={"cpu":"1"}, did not tolerate workload=ci:NoSchedule'
+LARGE = (
+    'incompatible with nodepool "default", daemonset overhead={"cpu":"150m","pods":"4"}, no instance type satisfied resources '
+    '{"cpu":"100","pods":"5"} and requirements kubernetes.io/arch In [amd64] (no instance type has enough resources)'
+)
+
+
+def of_karpenter(reason: str, message: str, *, reporter: str = "karpenter") -> Event:
+    return decode(
+        {**event_saying(reason, message), "reportingComponent": reporter, "source": {"component": reporter}}, Event
+    )
+
+
+def explain(*events: Event, knows_nodes: bool = True, minutes: float = 5, message: str = NO_ROOM) -> Diagnosis:
+    conditions: list[Any] = [condition("PodScheduled", "False", "Unschedulable", message)] if message else []
+    waits = decode(pod("w", requests={"cpu": "8"}, conditions=conditions), Pod)
+    scheduling = surroundings([node("n1")]) if knows_nodes else None
+    return explain_pod(waits, list(events), now=MOMENT + timedelta(minutes=minutes), scheduling=scheduling)
+
+
+def test_nomination_by_anybody_else_is_none_of_karpenter() -> None:
+    event = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/x", reporter="other")
+    assert explain(event) == explain()
+
+
+def test_schedulers_words_are_not_taken_from_karpenter() -> None:
+    waits = decode(pod("w"), Pod)
+    ours = of_karpenter("FailedScheduling", NO_ROOM, reporter="default-scheduler")
+    theirs = of_karpenter("FailedScheduling", f"Failed to schedule pod, {LIMITS}")
+    assert scheduler_message(waits, [ours, theirs]) == NO_ROOM
+    assert scheduler_message(waits, [theirs]) == ""
+
+
+def of_schedulers() -> dict[str, Diagnosis]:
+    held = {
+        "nominated, and the node is being cleared": waiting(CLEARING, nominated="n1"),
+        "nominated, and others end": waiting(TRIED, nominated="n1"),
+        "nominated, and nothing helps": waiting(HELPLESS, nominated="n1"),
+        "another scheduler is silent": waiting("", scheduler="mine"),
+        "another scheduler says the same": waiting(TRIED, scheduler="mine"),
+        "another scheduler says something": waiting("pod group is not ready,\n 1 Pending.", scheduler="mine"),
+        "another scheduler is silent for 59 s": waiting("", seconds=59, scheduler="mine"),
+        "another scheduler is silent for a minute": waiting("", seconds=60, scheduler="mine"),
+        "another scheduler says something for 59 s": waiting("not ready", seconds=59, scheduler="mine"),
+        "another scheduler says something for a minute": waiting("not ready", seconds=60, scheduler="mine"),
+    }
+    return {name: Case(name, raw).explain() for name, raw in held.items()}
+
+
+def words_of_karpenter(*, knows_nodes: bool) -> dict[str, Diagnosis]:
+    refusals = (
+        LIMITS, "all available instance types exceed limits for nodepool (NodePool=a)", LARGE, f"{TAINTED}; {LIMITS}",
+        "no nodepools found",
+    )  # fmt: skip
+    claim = "Pod should schedule on: nodeclaim/default-x7k2p"
+    started, by_eks = (
+        of_karpenter("Nominated", claim),
+        of_karpenter("Nominated", claim, reporter="eks-auto-mode/compute"),
+    )
+    chosen = of_karpenter("Nominated", "Pod should schedule on: nodeclaim/a, node/b")
+    refused = {why: of_karpenter("FailedScheduling", f"Failed to schedule pod, {why}") for why in refusals}
+    return {
+        "starts a node": explain(started, knows_nodes=knows_nodes),
+        "starts a node in EKS Auto Mode": explain(by_eks, knows_nodes=knows_nodes),
+        "started a node long ago": explain(started, knows_nodes=knows_nodes, minutes=16),
+        "started a node in EKS Auto Mode long ago": explain(by_eks, knows_nodes=knows_nodes, minutes=16),
+        **{f"starts none: {why}": explain(event, knows_nodes=knows_nodes) for why, event in refused.items()},
+        "chose a node, and refused since": explain(chosen, refused[LIMITS], knows_nodes=knows_nodes),
+        "refused, and chose a node since": explain(refused[LIMITS], chosen, knows_nodes=knows_nodes),
+    }
+
+
+def test_words_of_schedulers_and_karpenter_are_told_as_stored() -> None:
+    situations = of_schedulers() | words_of_karpenter(knows_nodes=True)
+    situations |= {f"{name} (nodes not read)": why for name, why in words_of_karpenter(knows_nodes=False).items()}
+    blocks = []
+    for name, why in situations.items():
+        blocks += [f"# {name}", as_read(why), *(f"> {text}" for text in why.evidence)]
+    assert_golden("words-of-schedulers", "\n".join(blocks), ending="txt")

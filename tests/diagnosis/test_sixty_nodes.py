@@ -1,12 +1,11 @@
 """What is said of nodes, their runtime and the cloud behind them, in situations that an expert found wrongly explained.
 
 The texts are those of kubelet, containerd and nvidia-container-cli, of the cluster autoscaler of GKE and of EKS, and of Karpenter.
+Read `tests/golden/words-of-nodes-and-clouds.txt`.
 """
 
 from datetime import timedelta
 from typing import Any
-
-import pytest
 
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
@@ -14,8 +13,9 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Node, Pod
 from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import ago, ended, event_saying
+from tests.diagnosis.situations import ago, as_text, ended, event_saying
 from tests.support.builders import MOMENT, condition, container_status, decode, node, pod
+from tests.support.golden import assert_golden
 
 CUDA = (
     "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver to a newer version, "
@@ -54,43 +54,6 @@ def with_ready(status: str, message: str, *, minutes: float = 600) -> Node:
     return decode(node("node-1", created=MOMENT - timedelta(minutes=minutes), conditions=[ready]), Node)
 
 
-def assert_says(diagnosis: Diagnosis, severity: str, who: str, *words: str) -> None:
-    assert (diagnosis.severity, diagnosis.who) == (severity, who), diagnosis
-    text = f"{diagnosis.sentence} {diagnosis.next_step}"
-    assert [each for each in words if each not in text] == [], text
-
-
-@pytest.mark.parametrize("state", [ended(128, "StartError", message=CUDA), {"waiting": {"reason": "CrashLoopBackOff"}}])
-def test_image_for_newer_cuda_blames_old_driver(state: dict[str, Any]) -> None:
-    status = container_status(state=state, lastState=ended(128, "StartError", message=CUDA))
-    answer = explain(placed(phase="Failed" if "terminated" in state else "Running", statuses=[status]))
-    assert_says(answer, "problem", "admin", "CUDA 12.8", "driver is older", "older CUDA", "update the driver")
-
-
-@pytest.mark.parametrize("message", [PLEG, "container runtime is down"])
-def test_unready_node_says_its_runtime_is_silent(message: str) -> None:
-    answer = explain(placed(conditions=[condition("Ready", "True")]), node=with_ready("False", message))
-    assert_says(
-        answer, "problem", "operator", f"its container runtime does not answer ({message})", "may continue", "drain"
-    )
-
-
-def test_unknown_node_no_longer_answers_without_any_event() -> None:
-    raw, silent = (
-        placed(conditions=[condition("Ready", "False")]),
-        with_ready("Unknown", "Kubelet stopped posting node status."),
-    )
-    assert_says(explain(raw, node=silent), "problem", "operator", "Node node-1 no longer answers.")
-    context = surroundings([node("node-1", conditions=[condition("Ready", "Unknown")])], [raw])
-    assert_says(explain(raw, scheduling=context), "problem", "operator", "Node node-1 no longer answers.")
-
-
-def test_unready_pod_alone_leaves_node_state_open() -> None:
-    marked = [condition("Ready", "False"), condition("ContainersReady", "True")]
-    answer = explain(placed(conditions=marked))
-    assert_says(answer, "problem", "operator", "node-1 is not ready or no longer answers")
-
-
 def waits_for_gpu(*events: dict[str, Any], group: NodeGroup | None = None) -> Diagnosis:
     refused = condition("PodScheduled", "False", "Unschedulable", SELECTED)
     raw = pod("p", conditions=[refused], spec={"nodeSelector": {NODE_POOL: "gpu"}}, created=MOMENT - timedelta(hours=1))
@@ -98,172 +61,137 @@ def waits_for_gpu(*events: dict[str, Any], group: NodeGroup | None = None) -> Di
     return explain(raw, *events, scheduling=context)
 
 
-@pytest.mark.parametrize("group", [None, NodeGroup("gpu", 0, 5, 0)])
-@pytest.mark.parametrize(
-    ("why", "severity", "who", "words"),
-    [
-        ("GCE out of resources", "wait", "you", ("no such machine in europe-west4-a", "another node pool")),
-        ("GCE quota exceeded", "problem", "operator", ("quota is used up", "raised", "waiting alone does not help")),
-    ],
-)
-def test_failed_scale_up_says_what_cloud_refused(
-    group: NodeGroup | None, why: str, severity: str, who: str, words: tuple[str, ...]
-) -> None:
+def gpu_scale_up_failed(why: str, group: NodeGroup | None) -> Diagnosis:
     started = event_saying("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 5)}]", seconds=90)
-    answer = waits_for_gpu(started, event_saying("FailedScaleUp", FAILED.format(why=why), seconds=60), group=group)
-    assert_says(answer, severity, who, *words)
-    assert any(why in text for text in answer.evidence)
+    return waits_for_gpu(started, event_saying("FailedScaleUp", FAILED.format(why=why), seconds=60), group=group)
 
 
-def test_failed_scale_up_is_explained_without_nodes() -> None:
-    raw = pod("p", conditions=[condition("PodScheduled", "False", "Unschedulable", SELECTED)])
-    answer = explain(raw, event_saying("FailedScaleUp", FAILED.format(why="GCE out of resources")))
-    assert_says(answer, "wait", "you", "no such machine in europe-west4-a now")
-
-
-@pytest.mark.parametrize(
-    ("error", "severity", "who", "words"),
-    [
-        (VCPU, "problem", "operator", ("quota is used up (vCPU limit of 64)", "raised")),
-        ("Quota 'NVIDIA_T4_GPUS' exceeded.  Limit: 1.0", "problem", "operator", ("Quota 'NVIDIA_T4_GPUS'",)),
-        (
-            "InsufficientInstanceCapacity - in the Availability Zone you requested (eu-west-1a).",
-            "wait",
-            "you",
-            ("eu-west-1a",),
-        ),
-        ("GCE_STOCKOUT", "wait", "you", ("no such machine now",)),
-    ],
-)
-def test_backed_off_group_says_what_cloud_refused(error: str, severity: str, who: str, words: tuple[str, ...]) -> None:
-    assert_says(waits_for_gpu(group=NodeGroup("gpu", 0, 5, 0, True, error)), severity, who, *words)
-
-
-def test_forbidden_sysctl_is_named_and_never_relaunched() -> None:
-    message = 'Pod was rejected: forbidden sysctl: "net.core.somaxconn" not allowlisted'
-    raw = placed(phase="Failed", statuses=[], status={"reason": "SysctlForbidden", "message": message})
-    assert_says(answer := explain(raw), "problem", "admin", "net.core.somaxconn", "allowedUnsafeSysctls")
-    assert "Launch" not in answer.next_step
-
-
-@pytest.mark.parametrize(
-    ("phase", "logs"),
-    [
-        ("Failed", container_status("logs", state=ended(137, "OOMKilled"))),
-        (
-            "Running",
-            container_status(
-                "logs", state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended(137, "OOMKilled")
-            ),
-        ),
-    ],
-)
-def test_companion_out_of_memory_blames_no_tier(phase: str, logs: dict[str, Any]) -> None:
+def ended_beside(phase: str, logs: dict[str, Any]) -> Diagnosis:
+    """A program that ended well beside a container with a limit of its own."""
     limits = {"limits": {"memory": "64Mi"}}
     containers = [{"name": "run", "image": "lab:4"}, {"name": "logs", "image": "fluent-bit:3", "resources": limits}]
-    statuses = [container_status(state=ended(0, "Completed")), logs]
-    answer = explain(placed(phase=phase, containers=containers, statuses=statuses))
-    assert_says(
-        answer, "problem", "admin", "64 MiB", "The program itself ended without an error.", "limit of container logs"
-    )
-    assert "tier" not in answer.next_step
-
-
-@pytest.mark.parametrize(
-    ("end", "who"),
-    [
-        (ended(255, message=f"{FORMAT}\n"), "you"),
-        (ended(1, message=FORMAT), "you"),
-        (
-            ended(128, "StartError", message='runc create failed: exec: "/usr/local/bin/python": exec format error'),
-            "admin",
-        ),
-    ],
-)
-def test_image_of_other_architecture_is_named(end: dict[str, Any], who: str) -> None:
-    answer = explain(placed(end, phase="Failed"))
-    assert_says(
-        answer, "problem", who, "/usr/local/bin/python", "another architecture", "admin for an image", "other nodes"
+    return explain(
+        placed(phase=phase, containers=containers, statuses=[container_status(state=ended(0, "Completed")), logs])
     )
 
 
-@pytest.mark.parametrize(("seconds", "severity"), [(660, "problem"), (30, "wait")])
-def test_open_readiness_gate_means_no_traffic(seconds: float, severity: str) -> None:
+def with_conditions(*conditions: dict[str, Any]) -> dict[str, Any]:
+    return placed(conditions=conditions)
+
+
+def resized(kind: str, reason: str, message: str) -> Diagnosis:
+    at = MOMENT - timedelta(minutes=6)
+    return explain(with_conditions(condition("Ready", "True"), condition(kind, "True", reason, message, at=at)))
+
+
+def gated(seconds: float) -> Diagnosis:
     at = MOMENT - timedelta(seconds=seconds)
-    answer = explain(placed(conditions=[condition("Ready", "False", "ReadinessGatesNotReady", GATE, at=at)]))
-    assert_says(answer, severity, "operator", "gets no traffic", "target-health.elbv2.k8s.aws/app")
+    return explain(with_conditions(condition("Ready", "False", "ReadinessGatesNotReady", GATE, at=at)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason", "message", "words"),
-    [
-        (
-            "PodResizePending", "Infeasible",
-            "Node didn't have enough capacity: memory, requested: 68719476736, capacity: 17179869184",
-            ("old size", "never fits", "requested: 64 GiB, capacity: 16 GiB", "larger tier"),
-        ),
-        (
-            "PodResizeInProgress", "Error",
-            'attempting to set container "run" memory limit (536870912) below current usage (1811939328)',
-            ("cannot be changed", "(512 MiB) below current usage (1.7 GiB)", "use less memory"),
-        ),
-    ],
-)  # fmt: skip
-def test_resize_that_fails_leaves_the_old_size(kind: str, reason: str, message: str, words: tuple[str, ...]) -> None:
-    resize = condition(kind, "True", reason, message, at=MOMENT - timedelta(minutes=6))
-    assert_says(explain(placed(conditions=[condition("Ready", "True"), resize])), "problem", "you", "Running", *words)
-
-
-def test_container_that_cannot_be_killed_needs_reboot() -> None:
-    raw = placed(deletionTimestamp=ago(1500), deletionGracePeriodSeconds=30)
-    answer = explain(raw, event_saying("FailedKillPod", 'error killing pod: failed to "KillContainer" for "run"'))
-    assert_says(answer, "problem", "operator", "25 minutes", "node-1 cannot end its containers", "reboot")
-
-
-def test_pod_prepared_for_hours_needs_operator() -> None:
-    no_sandbox = condition("PodReadyToStartContainers", "False")
-    answer = explain(placed(CREATING, phase="Pending", conditions=[no_sandbox]))
-    assert_says(
-        answer, "problem", "operator", "has prepared nothing", "kubelet and container runtime", "launch it again"
-    )
-    has_sandbox = condition("PodReadyToStartContainers", "True")
-    assert explain(placed(CREATING, phase="Pending", conditions=[has_sandbox])).severity == "wait"
-
-
-@pytest.mark.parametrize(
-    ("reason", "message", "words"),
-    [
-        (
-            "FailedCreatePodSandBox",
-            NO_PAUSE_IMAGE,
-            ("its own pause image", "no access to registry.k8s.io", "look at the node"),
-        ),
-        ("FailedCreatePodContainer", NO_CGROUPS, ("no cgroups left", "disk is not full", "drain and reboot")),
-    ],
-)
-def test_sandbox_fault_names_cause_and_repair(reason: str, message: str, words: tuple[str, ...]) -> None:
-    answer = explain(placed(CREATING, phase="Pending"), event_saying(reason, message) | {"type": "Warning"})
-    assert_says(answer, "problem", "operator", *words)
-
-
-@pytest.mark.parametrize(("minutes", "severity", "who"), [(1, "wait", ""), (20, "problem", "operator")])
-def test_network_of_new_node_is_waited_for(minutes: float, severity: str, who: str) -> None:
+def without_network(minutes: float) -> Diagnosis:
     bound = condition("PodScheduled", "True", at=MOMENT - timedelta(minutes=minutes))
     raw = pod("p", node="node-1", conditions=[bound], statuses=[container_status(state=CREATING)])
     unready = with_ready("False", NO_NETWORK, minutes=minutes)
-    assert_says(explain(raw, event_saying("NetworkNotReady", NO_NETWORK), node=unready), severity, who, "network")
+    return explain(raw, event_saying("NetworkNotReady", NO_NETWORK), node=unready)
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("SpotInterrupted", "the cloud took its node, a spot machine, back"),
-        ("Underutilized", "removed its node (Underutilized)"),
-    ],
-)
-def test_eviction_by_karpenter_is_no_program_fault(reason: str, words: str) -> None:
+def of_karpenter(reason: str) -> Diagnosis:
     evicted = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
-    answer = explain(
-        placed(ended(143), phase="Failed", conditions=[evicted]), event_saying("Evicted", f"Evicted pod: {reason}")
-    )
-    assert_says(answer, "problem", "you", words, "no fault of the program", "save its state")
+    raw = placed(ended(143), phase="Failed", conditions=[evicted])
+    return explain(raw, event_saying("Evicted", f"Evicted pod: {reason}"))
+
+
+def of_pods() -> dict[str, Diagnosis]:
+    newer = ended(128, "StartError", message=CUDA)
+    again: dict[str, Any] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    out_of_memory = ended(137, "OOMKilled")
+    sysctl = 'Pod was rejected: forbidden sysctl: "net.core.somaxconn" not allowlisted'
+    runc = 'runc create failed: exec: "/usr/local/bin/python": exec format error'
+    deleted = placed(deletionTimestamp=ago(1500), deletionGracePeriodSeconds=30)
+    return {
+        "image for a newer CUDA": explain(
+            placed(phase="Failed", statuses=[container_status(state=newer, lastState=newer)])
+        ),
+        "image for a newer CUDA, again": explain(placed(statuses=[container_status(state=again, lastState=newer)])),
+        "forbidden sysctl": explain(
+            placed(phase="Failed", statuses=[], status={"reason": "SysctlForbidden", "message": sysctl})
+        ),
+        "companion out of memory": ended_beside("Failed", container_status("logs", state=out_of_memory)),
+        "companion out of memory, again": ended_beside(
+            "Running", container_status("logs", state=again, lastState=out_of_memory)
+        ),
+        "other architecture, 255": explain(placed(ended(255, message=f"{FORMAT}\n"), phase="Failed")),
+        "other architecture, 1": explain(placed(ended(1, message=FORMAT), phase="Failed")),
+        "other architecture, the runtime": explain(placed(ended(128, "StartError", message=runc), phase="Failed")),
+        "readiness gate, eleven minutes": gated(660),
+        "readiness gate, half a minute": gated(30),
+        "resize that never fits": resized(
+            "PodResizePending",
+            "Infeasible",
+            "Node didn't have enough capacity: memory, requested: 68719476736, capacity: 17179869184",
+        ),
+        "resize below what is used": resized(
+            "PodResizeInProgress",
+            "Error",
+            'attempting to set container "run" memory limit (536870912) below current usage (1811939328)',
+        ),
+        "container that cannot be killed": explain(
+            deleted, event_saying("FailedKillPod", 'error killing pod: failed to "KillContainer" for "run"')
+        ),
+        "spot machine": of_karpenter("SpotInterrupted"),
+        "removed by Karpenter": of_karpenter("Underutilized"),
+    }
+
+
+def of_nodes() -> dict[str, Diagnosis]:
+    unready = with_conditions(condition("Ready", "False"))
+    ready = with_conditions(condition("Ready", "True"))
+    context = surroundings([node("node-1", conditions=[condition("Ready", "Unknown")])], [unready])
+    unscheduled = pod("p", conditions=[condition("PodScheduled", "False", "Unschedulable", SELECTED)])
+    group, stock, quota = NodeGroup("gpu", 0, 5, 0), "GCE out of resources", "GCE quota exceeded"
+    errors = {
+        "vCPU": VCPU,
+        "a quota": "Quota 'NVIDIA_T4_GPUS' exceeded.  Limit: 1.0",
+        "a zone": "InsufficientInstanceCapacity - in the Availability Zone you requested (eu-west-1a).",
+        "no stock": "GCE_STOCKOUT",
+    }
+    creating = placed(CREATING, phase="Pending")
+    faults = (("FailedCreatePodSandBox", NO_PAUSE_IMAGE), ("FailedCreatePodContainer", NO_CGROUPS))
+    return {
+        "PLEG": explain(ready, node=with_ready("False", PLEG)),
+        "runtime down": explain(ready, node=with_ready("False", "container runtime is down")),
+        "node silent": explain(unready, node=with_ready("Unknown", "Kubelet stopped posting node status.")),
+        "node silent, by its condition": explain(unready, scheduling=context),
+        "node of unknown state": explain(
+            with_conditions(condition("Ready", "False"), condition("ContainersReady", "True"))
+        ),
+        "scale-up without stock": gpu_scale_up_failed(stock, None),
+        "scale-up without stock, the group known": gpu_scale_up_failed(stock, group),
+        "scale-up beyond the quota": gpu_scale_up_failed(quota, None),
+        "scale-up beyond the quota, the group known": gpu_scale_up_failed(quota, group),
+        "scale-up without stock, no nodes": explain(
+            unscheduled, event_saying("FailedScaleUp", FAILED.format(why=stock))
+        ),
+        **{
+            f"backed off: {name}": waits_for_gpu(group=NodeGroup("gpu", 0, 5, 0, True, error))
+            for name, error in errors.items()
+        },
+        **{
+            f"prepared for hours, sandbox {status}": explain(
+                placed(CREATING, phase="Pending", conditions=[condition("PodReadyToStartContainers", status)])
+            )
+            for status in ("False", "True")
+        },
+        **{
+            reason: explain(creating, event_saying(reason, message) | {"type": "Warning"}) for reason, message in faults
+        },
+        "no network, one minute": without_network(1),
+        "no network, twenty minutes": without_network(20),
+    }
+
+
+def test_faults_of_nodes_and_clouds_are_told_as_stored() -> None:
+    situations = of_pods() | of_nodes()
+    blocks = [f"# {name}\n{as_text(diagnosis)}" for name, diagnosis in situations.items()]
+    assert_golden("words-of-nodes-and-clouds", "\n".join(blocks), ending="txt")

@@ -1,4 +1,7 @@
-"""What an expert found wrong in the explanations of volumes, devices and refused bindings; the messages are Kubernetes' own."""
+"""What an expert found wrong in the explanations of volumes, devices and refused bindings; the messages are Kubernetes' own.
+
+Read `tests/golden/words-of-storage-and-devices.txt`.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,8 +13,9 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import Case, event_saying, on_a_node
+from tests.diagnosis.situations import Case, as_text, event_saying, on_a_node
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, metadata, node, pod, stamp
+from tests.support.golden import assert_golden
 
 HOME = {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]}
 SCRATCH = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
@@ -86,89 +90,74 @@ def pending(**more: Any) -> dict[str, Any]:
     }
 
 
-DELETING = pending(deletionTimestamp=stamp(MOMENT))
-
-
-@pytest.mark.parametrize(
-    ("reason", "message", "sentence", "step"),
-    [
-        pytest.param(
-            "FailedMount",
-            "MountVolume.MountDevice failed for volume \"pvc-1\" : rpc error: code = Internal desc = 'fsck' found errors on "
-            "device /dev/nvme1n1 but could not correct them: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.",
-            "Volume pvc-1 cannot be mounted on the node: its file system is damaged.",
-            "neither waiting nor another launch helps",
-            id="26",
-        ),
-        pytest.param(
-            "FailedMount",
-            'MountVolume.SetUp failed for volume "pvc-1" : mount(2) system call failed: Structure needs cleaning.',
-            "Volume pvc-1 cannot be mounted on the node: its file system is damaged.",
-            "restore a snapshot",
-            id="26-xfs",
-        ),
-        pytest.param(
-            "FailedMount",
-            'MountVolume.Setup failed while expanding volume for volume "pvc-1" : Expander.NodeExpand failed to expand the '
-            'volume : rpc error: code = Internal desc = Could not resize volume "vol-0ab"',
-            "Volume pvc-1 cannot be mounted on the node: the volume was enlarged, but its file system could not be.",
-            "Ask an operator to repair the volume's file system on the node.",
-            id="28",
-        ),
-        pytest.param(
-            "FailedAttachVolume",
-            'AttachVolume.Attach failed for volume "pvc-1" : CSINode node-1 does not contain driver ebs.csi.aws.com',
-            "Volume pvc-1 cannot be attached to the node yet: the storage driver ebs.csi.aws.com does not run on the node.",
-            "If it lasts, ask an operator.",
-            id="25",
-        ),
-        pytest.param(
-            "FailedMount",
-            'MountVolume.SetUp failed for volume "nfs" : mount.nfs: access denied by server while mounting 10.2.0.5:/ds',
-            "Volume nfs cannot be mounted on the node: the file server refuses access.",
-            "let the node use what the file server exports",
-            id="27",
-        ),
-    ],
+SETUP = 'MountVolume.SetUp failed for volume "pvc-1" : '
+FSCK = (
+    "MountVolume.MountDevice failed for volume \"pvc-1\" : rpc error: code = Internal desc = 'fsck' found errors on "
+    "device /dev/nvme1n1 but could not correct them: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY."
 )
-def test_volume_fault_names_its_cause_and_remedy(reason: str, message: str, sentence: str, step: str) -> None:
-    diagnosis = on_node(reason, message)
-    assert (diagnosis.sentence, diagnosis.severity, diagnosis.who) == (sentence, "problem", "operator")
-    assert step in diagnosis.next_step
-
-
-@pytest.mark.parametrize(
-    "driver", ["DRA driver {} is not registered", "plugin name {} not found in the list of registered DRA plugins"]
+EXPANDING = (
+    'MountVolume.Setup failed while expanding volume for volume "pvc-1" : Expander.NodeExpand failed to expand the '
+    'volume : rpc error: code = Internal desc = Could not resize volume "vol-0ab"'
 )
-def test_missing_device_driver_is_named_for_operator(driver: str) -> None:  # 51
-    message = f"Failed to prepare dynamic resources: {driver.format('gpu.nvidia.com')}"
-    diagnosis = on_node("FailedPrepareDynamicResources", message)
-    assert diagnosis.sentence == "The device driver gpu.nvidia.com does not run on the node."
-    assert (diagnosis.severity, diagnosis.who) == ("problem", "operator")
-    assert "launched again, this may get another node" in diagnosis.next_step
+NO_CSI = 'AttachVolume.Attach failed for volume "pvc-1" : CSINode node-1 does not contain driver ebs.csi.aws.com'
+UNPREPARED = "Failed to prepare dynamic resources: "
+RATE = "Error 403: Quota exceeded for quota metric 'Queries' and limit 'Queries per minute', rateLimitExceeded"
+FAILS = "ProvisioningFailed"
+NO_CPU = "0/1 nodes are available: 1 Insufficient cpu."
+NO_CONTROLLER = 'waiting for dynamic resource allocation controller to create the resourceclaim "x-gpu"'
+REFUSED_SCRATCH, REFUSED_DEVICES = ("FailedBinding", NO_QUOTA), ("FailedResourceClaimCreation", NO_TEMPLATE)
 
 
-def test_silent_provisioner_is_named_after_binding_timeout() -> None:  # 31
-    late = unplaced(NOT_IN_TIME, HOME, claim=pending(), claim_event=("ExternalProvisioning", PROVISIONER))
-    assert late.sentence == (
-        "The files of HOME have no volume yet (storage class gp3). A node was found, but the volume was not made in time."
-    )
-    assert (late.severity, late.who) == ("problem", "operator")
-    assert late.next_step == "Ask an operator whether the provisioner ebs.csi.aws.com runs."
-    unseen = unplaced(NOT_IN_TIME, HOME, knows_cluster=False)
-    assert unseen.sentence == "The volume for the files of HOME is not ready yet."
+def situations() -> dict[str, Diagnosis]:
+    """The numbers are the expert's."""
+    return {
+        "26 file system damaged": on_node("FailedMount", FSCK),
+        "26 file system damaged, XFS": on_node(
+            "FailedMount", f"{SETUP}mount(2) system call failed: Structure needs cleaning."
+        ),
+        "28 file system not enlarged": on_node("FailedMount", EXPANDING),
+        "25 storage driver not on the node": on_node("FailedAttachVolume", NO_CSI),
+        "27 file server refuses": on_node(
+            "FailedMount", f"{SETUP}mount.nfs: access denied by server while mounting 10.2.0.5:/ds"
+        ),
+        "51 device driver not registered": on_node(
+            "FailedPrepareDynamicResources", f"{UNPREPARED}DRA driver gpu.nvidia.com is not registered"
+        ),
+        "51 device driver not in the list": on_node(
+            "FailedPrepareDynamicResources",
+            f"{UNPREPARED}plugin name gpu.nvidia.com not found in the list of registered DRA plugins",
+        ),
+        "31 provisioner silent": unplaced(
+            NOT_IN_TIME, HOME, claim=pending(), claim_event=("ExternalProvisioning", PROVISIONER)
+        ),
+        "31 provisioner silent, cluster not read": unplaced(NOT_IN_TIME, HOME, knows_cluster=False),
+        "29 quota of disks": unplaced(UNBOUND, HOME, claim=pending(), claim_event=(FAILS, PROVISIONING + RUNS_OUT)),
+        "29 not a quota of disks": unplaced(UNBOUND, HOME, claim=pending(), claim_event=(FAILS, PROVISIONING + RATE)),
+        "30 claim deleted, a moment ago": unplaced(
+            DELETED, HOME, claim=pending(deletionTimestamp=stamp(MOMENT)), minutes=0.5
+        ),
+        "30 claim deleted": unplaced(DELETED, HOME, claim=pending(deletionTimestamp=stamp(MOMENT))),
+        "30 claim deleted, cluster not read": unplaced(DELETED, HOME, knows_cluster=False),
+        "32 scratch claim refused": unplaced(NO_SCRATCH, SCRATCH, pod_events=[REFUSED_SCRATCH]),
+        "32 scratch claim refused, cluster not read": unplaced(
+            NO_SCRATCH, SCRATCH, pod_events=[REFUSED_SCRATCH], knows_cluster=False
+        ),
+        "32 scratch claim made since": unplaced(NO_CPU, SCRATCH, pod_events=[REFUSED_SCRATCH]),
+        "33 binding not asked for": unplaced(BINDING + HOOK_DOWN, {}),
+        "34 binding denied": unplaced(BINDING + DENIED, {}),
+        "34 binding failed for an unknown reason": unplaced(f"{BINDING}the node is odd", {}),
+        "52 claim template missing": unplaced(
+            'pod "compute-grid/x": ResourceClaim not created yet', DEVICES, pod_events=[REFUSED_DEVICES]
+        ),
+        "52 claim template missing, to another message": unplaced(NO_CONTROLLER, DEVICES, pod_events=[REFUSED_DEVICES]),
+        "52 claim template missing, without a message": unplaced("", DEVICES, pod_events=[REFUSED_DEVICES]),
+        "50 devices in use": unplaced("0/2 nodes are available: 2 cannot allocate all claims.", DEVICES),
+    }
 
 
-def test_cloud_disk_quota_is_no_fault_of_claim() -> None:  # 29
-    full = unplaced(UNBOUND, HOME, claim=pending(), claim_event=("ProvisioningFailed", PROVISIONING + RUNS_OUT))
-    assert full.sentence.endswith(f"(storage class gp3). The quota for disks is used up: {RUNS_OUT}")
-    assert (full.who, full.next_step) == (
-        "operator",
-        "Ask an operator to raise the quota, or to delete disks that nobody needs.",
-    )
-    rate = "Error 403: Quota exceeded for quota metric 'Queries' and limit 'Queries per minute', rateLimitExceeded"
-    busy = unplaced(UNBOUND, HOME, claim=pending(), claim_event=("ProvisioningFailed", PROVISIONING + rate))
-    assert "Its storage driver says:" in busy.sentence
+def test_faults_of_storage_and_devices_are_told_as_stored() -> None:
+    blocks = [f"# {name}\n{as_text(diagnosis)}" for name, diagnosis in situations().items()]
+    assert_golden("words-of-storage-and-devices", "\n".join(blocks), ending="txt")
 
 
 @pytest.mark.parametrize(
@@ -211,72 +200,3 @@ def test_provisioners_cause_is_said_whatever_came_after(
     assert diagnosis.sentence == f"The files of HOME have no volume yet (storage class gp3). {words}"
     assert (diagnosis.severity, diagnosis.who) == ("problem", who)
     assert earlier[0][1] in diagnosis.evidence or "not found" in earlier[0][1]
-
-
-@pytest.mark.parametrize("minutes", [0.5, 12])
-def test_deleted_claim_is_never_waited_for(minutes: float) -> None:  # 30
-    diagnosis = unplaced(DELETED, HOME, claim=DELETING, minutes=minutes)
-    assert diagnosis.sentence == "The files of HOME cannot be used: the volume claim home is being deleted."
-    assert (diagnosis.severity, diagnosis.who) == ("problem", "admin")
-    assert diagnosis.next_step.startswith("Its deletion cannot be undone: ask your admin for a new claim")
-    unseen = unplaced(DELETED, HOME, knows_cluster=False)
-    assert unseen.sentence == "The files of HOME cannot be used, because their claim is being deleted."
-
-
-@pytest.mark.parametrize("knows_cluster", [True, False])
-def test_refused_scratch_claim_shows_the_quota(*, knows_cluster: bool) -> None:  # 32
-    event_of_pod = ("FailedBinding", NO_QUOTA)
-    diagnosis = unplaced(NO_SCRATCH, SCRATCH, pod_events=[event_of_pod], knows_cluster=knows_cluster)
-    assert diagnosis.sentence == (
-        "The scratch volume scratch cannot be created. The quota “storage” of the namespace has too little left: "
-        "950 GiB of 1 TiB of storage are in use and this takes 100 GiB of storage."
-    )
-    assert diagnosis.who == "admin"
-    assert diagnosis.next_step.startswith("It starts when a volume claim of the namespace is deleted")
-    made = unplaced("0/1 nodes are available: 1 Insufficient cpu.", SCRATCH, pod_events=[event_of_pod])
-    assert "quota" not in made.sentence, "the claim was made since"
-
-
-@pytest.mark.parametrize(
-    ("refusal", "who", "words"),
-    [
-        pytest.param(
-            HOOK_DOWN,
-            "operator",
-            "The cluster's webhook validate.kyverno.svc-fail has to allow it first, and could not be asked: it does not "
-            "answer in time.",
-            id="33",
-        ),
-        pytest.param(
-            DENIED,
-            "admin",
-            "The cluster's rule validation.gatekeeper.sh forbids it: [allowed-repos] docker.io is not allowed.",
-            id="34",
-        ),
-    ],
-)
-def test_refused_binding_is_no_lack_of_nodes(refusal: str, who: str, words: str) -> None:
-    diagnosis = unplaced(BINDING + refusal, {})
-    assert diagnosis.sentence == f"A node was found, but the API server did not bind this to it. {words}"
-    assert (diagnosis.severity, diagnosis.who) == ("problem", who)
-    unknown = unplaced(f"{BINDING}the node is odd", {})
-    assert unknown.sentence.startswith("A node was found, but the scheduler could not give it to this: ")
-
-
-@pytest.mark.parametrize(
-    "message",
-    ['pod "compute-grid/x": ResourceClaim not created yet',
-     'waiting for dynamic resource allocation controller to create the resourceclaim "x-gpu"', ""],
-)  # fmt: skip
-def test_missing_claim_template_is_named(message: str) -> None:  # 52
-    diagnosis = unplaced(message, DEVICES, pod_events=[("FailedResourceClaimCreation", NO_TEMPLATE)])
-    assert diagnosis.sentence == "The namespace has no resource claim template “single-gpu”."
-    assert (diagnosis.severity, diagnosis.who) == ("problem", "admin")
-    assert diagnosis.next_step == "Ask your admin to create it, or to correct the tier."
-
-
-def test_devices_in_use_are_waited_for() -> None:  # 50
-    diagnosis = unplaced("0/2 nodes are available: 2 cannot allocate all claims.", DEVICES)
-    assert diagnosis.sentence == "No node that has room for this has free devices for the resource claim gpu."
-    assert (diagnosis.severity, diagnosis.who) == ("wait", "operator")
-    assert diagnosis.next_step.startswith("Wait until devices become free")

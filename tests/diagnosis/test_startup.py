@@ -66,7 +66,11 @@ def started_pod(
 
 
 COLD = [event("Scheduled", 1), event("Pulling", 3), event("Pulled", 51, PULLED), event("Started", 52)]
-WARM = [event("Scheduled", 1), event("Pulled", 2, PRESENT), event("Started", 3)]
+
+
+def warm(after: float) -> list[Event]:
+    """A start from an image that is there, so many seconds later."""
+    return [event("Scheduled", 1 + after), event("Pulled", 2 + after, PRESENT), event("Started", 3 + after)]
 
 
 def phases(
@@ -130,36 +134,29 @@ def test_wait_for_its_cluster_is_no_creation_of_objects() -> None:
 
 
 def test_wait_for_a_new_node_is_told_in_parts() -> None:
-    waited = [
-        event("FailedScheduling", 1),
-        event("TriggeredScaleUp", 11),
-        *(_later(each_event, 80) for each_event in WARM),
-    ]
+    waited = [event("FailedScheduling", 1), event("TriggeredScaleUp", 11), *warm(80)]
     start = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 79))
-    assert start.seconds[Phase.NODE_WAIT] == 78
-    assert start.seconds[Phase.SCHEDULING] == 2
+    assert (start.seconds[Phase.NODE_WAIT], start.seconds[Phase.SCHEDULING]) == (78, 2)
     assert start.node.is_new
     assert (start.node.decision, start.node.creation, start.node.joining) == (10, 49, 19)
 
 
 def test_node_ready_again_later_does_not_explain_the_wait() -> None:
-    waited = [event("TriggeredScaleUp", 11), *(_later(each_event, 80) for each_event in WARM)]
+    waited = [event("TriggeredScaleUp", 11), *warm(80)]
     start = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 500))
     assert merged(start) == ("node_wait scheduling", 80)
     assert (start.node.is_new, start.node.joining) == (True, None)
 
 
 def test_wait_for_room_on_an_existing_node_started_none() -> None:
-    waited = [event("FailedScheduling", 1), *(_later(each_event, 40) for each_event in WARM)]
+    waited = [event("FailedScheduling", 1), *warm(40)]
     start = phases(started_pod(bound=41, started=43, ready=46), waited, until=46, node=new_node(-5000, -4990))
     assert (start.seconds[Phase.NODE_WAIT], start.seconds[Phase.SCHEDULING]) == (40, 0)
     assert start.node.is_new is False
 
 
 def test_unexplained_long_wait_is_for_room_or_the_scheduler() -> None:
-    start = phases(
-        started_pod(bound=41, started=43, ready=46), [_later(each_event, 40) for each_event in WARM], until=46
-    )
+    start = phases(started_pod(bound=41, started=43, ready=46), warm(40), until=46)
     assert merged(start) == ("node_wait scheduling", 40)
     assert start.node.is_new is None
 
@@ -180,8 +177,7 @@ def test_pull_without_an_end_is_merged_with_starting() -> None:
 
 def test_pull_without_beginning_is_timed_by_its_end_message() -> None:
     start = phases(started_pod(), [each_event for each_event in COLD if each_event.reason != "Pulling"])
-    assert start.seconds[Phase.PULLING] == 48
-    assert start.seconds[Phase.VOLUMES] == 2
+    assert (start.seconds[Phase.PULLING], start.seconds[Phase.VOLUMES]) == (48, 2)
 
 
 NGINX = "spec.initContainers{front}"
@@ -195,8 +191,7 @@ def test_size_of_another_image_is_not_the_program_s() -> None:
     assert (pulling.image_cached, pulling.image_bytes) == (False, None)
     there = phases(started_pod(), [*FRONT, event("Pulled", 4, PRESENT), event("Started", 52)])
     assert (there.image_cached, there.image_bytes) == (False, None)
-    both = phases(started_pod(), [*FRONT, *COLD])
-    assert both.image_bytes == 1_801_000_000
+    assert phases(started_pod(), [*FRONT, *COLD]).image_bytes == 1_801_000_000
 
 
 @pytest.mark.parametrize(("own", "size"), [("47.1s", 1_800_000_000), ("43.5s", 1_800_000_000), ("12s", None)])
@@ -251,8 +246,7 @@ def test_init_containers_are_set_up_with_their_images() -> None:
         event("Pulled", 51, PULLED.replace("48s", "39s")),
     ]
     start = phases(started_pod(inits=((3, 12),)), own)
-    assert start.seconds[Phase.SETUP] == 10
-    assert start.seconds[Phase.PULLING] == 39
+    assert (start.seconds[Phase.SETUP], start.seconds[Phase.PULLING]) == (10, 39)
     assert start.image_cached is False
 
 
@@ -262,8 +256,7 @@ def test_start_under_way_ends_with_its_present_phase() -> None:
     assert under_way.spans[-1].seconds == 27
     waiting = phases(started_pod(bound=None, started=None, ready=None), [event("FailedScheduling", 2)], ran=False)
     assert waiting.spans[-1].phases == (Phase.NODE_WAIT,)
-    queued = phases(None, [], admitted=None, ran=False)
-    assert [span.phases for span in queued.spans] == [(Phase.QUEUED,)]
+    assert [span.phases for span in phases(None, [], admitted=None, ran=False).spans] == [(Phase.QUEUED,)]
 
 
 def test_a_cluster_s_start_ends_with_its_first_worker() -> None:
@@ -332,14 +325,6 @@ def test_phases_follow_one_another_and_add_up_despite_disorder(
     order = [phase for phase in Phase if phase not in (Phase.PULLING, Phase.SETUP)]  # these come once a container
     firsts = [order.index(phase) for span in start.spans for phase in span.phases if phase in order]
     assert firsts == sorted(firsts)
-
-
-def _later(each_event: Event, seconds: float) -> Event:
-    return event(
-        each_event.reason,
-        (each_event.last_seen or MOMENT).timestamp() - MOMENT.timestamp() + seconds,
-        each_event.message,
-    )
 
 
 def _skewed(each_event: Event, seconds: float) -> Event:

@@ -235,8 +235,7 @@ class _Failing(FakeCluster):
 
 @virtual_time
 async def test_complete_streaming_list_is_applied_in_yielding_portions() -> None:
-    cluster = cluster_of(*(f"p{number}" for number in range(1000)))
-    async with following(cluster) as it:
+    async with following(cluster_of(*(f"p{number}" for number in range(1000)))) as it:
         sizes = [0]
         while sizes[-1] < 1000:
             await asyncio.sleep(0)

@@ -10,8 +10,6 @@ from grid.kube.pools import NodeGroup, node_groups
 
 ENDLESS = "nodeGroups: [{name: a, health: {minSize: .inf, maxSize: 1}}]"
 GPU = "nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]"
-DEEP = "[" * 600
-RECORDING = Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json"
 
 
 def status(text: str) -> ConfigMap:
@@ -20,7 +18,7 @@ def status(text: str) -> ConfigMap:
 
 
 def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
-    recorded = json.loads(RECORDING.read_text())
+    recorded = json.loads((Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json").read_text())
     assert node_groups([status(recorded["status"])]) == {
         "small": NodeGroup("small", 0, 4, 0, is_backed_off=False),
         "big": NodeGroup("big", 0, 3, 0, is_backed_off=False),
@@ -62,5 +60,5 @@ def test_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixtur
 
 def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
     old = "Cluster-autoscaler status at 2021: Healthy"
-    for text in ("", "[", "nodeGroups: 3", "nodeGroups: [{}]", old, "- 1", ENDLESS, DEEP):
+    for text in ("", "[", "nodeGroups: 3", "nodeGroups: [{}]", old, "- 1", ENDLESS, "[" * 600):
         assert node_groups([status(text)]) == {}

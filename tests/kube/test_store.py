@@ -1,10 +1,19 @@
-"""The store by itself: keys, indexes, versions, freshness."""
+"""The store and the hub: keys, indexes and versions; nothing is lost, much is merged, and nobody is woken for nothing."""
+
+import asyncio
+import threading
+import time
+
+import pytest
 
 from grid.kube.hub import Hub, Topic
-from grid.kube.objects import Node, Pod
+from grid.kube.objects import DEFAULT_SCHEDULER, Node, Pod, PodSpec
+from grid.kube.resources import PODS
 from grid.kube.store import Freshness, Store, announce
 from grid.runtime.caches import share_unchanged
+from tests.kube.following import cluster_of, following
 from tests.support.builders import decode, node, pod
+from tests.support.virtual import passes, until, virtual_time
 
 
 def store() -> Store[Pod]:
@@ -121,3 +130,136 @@ def test_every_change_counts_once() -> None:
     assert [pods.apply(a_pod(name)) for name in ("a", "b", "b")] == [True, True, False]
     assert pods.discard("compute-grid/a")
     assert (pods.version, len(pods), set(pods.keys())) == (3, 1, {"compute-grid/b"})
+
+
+@virtual_time
+async def test_a_subscriber_hears_of_its_topics_only() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods", "nodes"}) as subscription:
+        hub.publish("events")
+        hub.publish("nodes")
+        assert await subscription.changed() == {"nodes"}
+        hub.publish("pods")
+        hub.publish("nodes")
+        hub.publish("pods")
+        assert await subscription.changed() == {"pods", "nodes"}
+
+
+@virtual_time
+async def test_leaving_unsubscribes_and_is_watched_says_so() -> None:
+    hub = Hub()
+    assert not hub.is_watched("pods")
+    with hub.subscribe({"pods"}):
+        assert hub.is_watched("pods")
+        with hub.subscribe({"pods"}):
+            pass
+        assert hub.is_watched("pods"), "one of two has left"
+    assert not hub.is_watched("pods")
+    hub.publish("pods")
+
+
+@virtual_time
+async def test_last_of_many_quick_changes_is_seen() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        wake_ups = 0
+        seen = 0
+
+        async def watch() -> None:
+            nonlocal wake_ups, seen
+            with it.hub.subscribe({"pods"}) as subscription:
+                while True:
+                    await subscription.changed()
+                    wake_ups += 1
+                    seen = len(it.store)
+
+        looking = asyncio.create_task(watch())
+        for number in range(300):
+            cluster.put(PODS, pod(f"p{number}"))
+            await passes(0.0005)
+        await until(lambda: seen == 301, within=1)
+        assert wake_ups <= 301
+        looking.cancel()
+
+
+async def test_publishing_from_another_thread_wakes_too() -> None:
+    hub = Hub()
+    with hub.subscribe({"executions"}) as subscription:
+        thread = threading.Thread(target=hub.publish, args=("executions",))
+        thread.start()
+        async with asyncio.timeout(10):
+            assert await subscription.changed() == {"executions"}
+        thread.join()
+
+
+@virtual_time
+async def test_subscriber_that_follows_another_topic_leaves_the_former() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods"}) as subscription:
+        subscription.follow({("nodes", "pool", "gpu")})
+        hub.publish("pods")
+        hub.publish(("nodes", "pool", "gpu"))
+        assert await subscription.changed() == {("nodes", "pool", "gpu")}
+        assert not hub.is_watched("pods")
+        assert hub.is_watched("nodes")
+    assert not hub.is_watched("nodes")
+
+
+@virtual_time
+async def test_subscriber_knows_since_when_it_lacks_changes() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods", "nodes"}) as subscription:
+        subscription.mark("pods")
+        assert subscription.published_since() is None, "a mark of the subscriber's own is no news"
+        hub.publish("pods")
+        first = time.monotonic()
+        hub.publish("nodes")
+        since = subscription.published_since()
+        assert since is not None and since <= first
+        assert subscription.published_since() is None
+        hub.publish("pods")  # still dirty, and lacked again
+        assert (subscription.published_since() or 0.0) >= first
+
+
+@virtual_time
+async def test_resting_subscriber_is_woken_once_after_its_rest() -> None:
+    hub, loop = Hub(), asyncio.get_running_loop()
+    with hub.subscribe({"pods", "nodes"}) as subscription:
+        hub.publish("pods")
+        loop.call_later(1, hub.publish, "nodes")
+        assert await subscription.changed(not_before=loop.time() + 2) == {"pods", "nodes"}
+        assert loop.time() == pytest.approx(2)
+        loop.call_later(5, hub.publish, "pods")
+        assert await subscription.changed(not_before=loop.time() + 2) == {"pods"}
+        assert loop.time() == pytest.approx(7), "after its rest it is woken at once"
+
+
+TOKEN = {"name": "kube-api-access-2lwbc", "projected": {"sources": []}}
+
+
+def spec_of(**spec: object) -> PodSpec:
+    return decode(pod("p", spec=spec), Pod).spec
+
+
+def test_volumes_without_a_claim_are_not_kept() -> None:
+    claim = {"name": "files", "persistentVolumeClaim": {"claimName": "project-1"}}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}
+    kept = spec_of(volumes=[TOKEN, claim, scratch]).volumes
+    assert [volume.claim_of("p") for volume in kept] == ["project-1", "p-scratch"]
+
+
+def test_a_pod_that_demands_nothing_shares_its_empty_values() -> None:
+    plain = {"volumes": [TOKEN], "schedulerName": "default-scheduler", "preemptionPolicy": "PreemptLowerPriority"}
+    first, second = spec_of(**plain), spec_of(**plain)
+    assert first.volumes is second.volumes is PodSpec().volumes
+    assert first.scheduler_name is second.scheduler_name is DEFAULT_SCHEDULER
+    assert first.preemption_policy is second.preemption_policy
+    assert first.affinity is None
+    assert first.containers[0].ports is second.containers[0].ports
+
+
+def test_only_host_ports_are_kept() -> None:
+    ports = [{"containerPort": 8888}, {"containerPort": 80, "hostPort": 8080, "protocol": "UDP"}]
+    (kept,) = spec_of(containers=[{"name": "run", "ports": ports}]).containers[0].ports
+    assert (kept.host_port, kept.protocol, kept.host_ip) == (8080, "UDP", "")

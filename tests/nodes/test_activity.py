@@ -15,18 +15,13 @@ def event(name: str, about: str, reason: str, message: str, **fields: Any) -> Ev
     return decode(raw, Event)
 
 
-def lines(*events: Event) -> list[ActivityLine]:
-    contexts = [fragment.context for fragment in activity(events)]
-    assert all(isinstance(context, ActivityLine) for context in contexts)
-    return contexts  # type: ignore[return-value]
-
-
 def test_same_event_of_many_pods_is_a_counted_line() -> None:
     same = [
         event(f"e{number}", f"worker-{number}", "NotTriggerScaleUp", "max node group size reached")
         for number in range(18)
     ]
-    (line,) = lines(*same, same[-1])
+    (line,) = (fragment.context for fragment in activity([*same, same[-1]]))
+    assert isinstance(line, ActivityLine)
     assert (line.count, line.reason) == ("18 pods", "NotTriggerScaleUp")
     assert [name for _, _, name in line.objects] == ["worker-17", "worker-16", "worker-15"]
 

@@ -130,8 +130,7 @@ def test_victim_by_pressure_stays_until_waiting_clearly_less() -> None:
     contended = rounds_of([[GREEDY, SHORT._replace(waiting=30.0)]] * ROUNDS)
     for waiting, expected in ((20.0, True), (10.0, False)):
         samples = [GREEDY, SHORT._replace(waiting=waiting)]
-        contended_node = contention(rounds_of([samples], contended), "n1", CORES)
-        assert (contended_node is not None) is expected
+        assert (contention(rounds_of([samples], contended), "n1", CORES) is not None) is expected
         assert found_after(samples) is None
 
 
@@ -155,8 +154,7 @@ def test_a_node_stays_contended_until_it_is_clearly_calm() -> None:
 def test_victim_stays_while_a_little_below_its_request() -> None:
     contended = rounds_of([[GREEDY, SHORT]] * ROUNDS)
     lower = [GREEDY._replace(used=3100), SHORT._replace(used=700)]
-    contended_node = contention(rounds_of([lower] * ROUNDS, contended), "n1", CORES)
-    assert contended_node is not None
+    assert contention(rounds_of([lower] * ROUNDS, contended), "n1", CORES) is not None
     assert found_after(lower) is None
 
 

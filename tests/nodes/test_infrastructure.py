@@ -74,10 +74,7 @@ def get(people: People, person: str, path: str) -> Any:
     return client.get(path)
 
 
-FOREIGN_PODS = [("compute-grid", "nobodys"), ("elsewhere", "workspace-abc")]
-
-
-@pytest.mark.parametrize(("namespace", "name"), FOREIGN_PODS)
+@pytest.mark.parametrize(("namespace", "name"), [("compute-grid", "nobodys"), ("elsewhere", "workspace-abc")])
 @pytest.mark.django_db(transaction=True)
 async def test_foreign_pod_is_for_observers_only(namespace: str, name: str, people: People, scene: FakeCluster) -> None:
     for person, is_let_in in (("owner", False), ("operator", True)):

@@ -22,10 +22,6 @@ def sums(name: str = "worker-1", *, cpu: str = "", memory: str = "0", minute: in
     return node_sums(node, room_of([decode(pod, Pod)] if cpu else []).requested(name), None)
 
 
-def names(fragments: list[Fragment]) -> list[str]:
-    return [cell.name for chunk in chunks(fragments) for cell in chunk]
-
-
 def chunks(fragments: list[Fragment]) -> list[tuple[NodeCell, ...]]:
     contexts = [fragment.context for fragment in fragments]
     assert all(isinstance(context, tuple) for context in contexts)
@@ -97,7 +93,9 @@ def test_cells_are_current_nodes_of_pools_by_age(operations: list[tuple[int, str
         inside = [node for node in present.values() if node.pool == pool]
         fragments = maps.of(pool).fragments()
         ordered = sorted(inside, key=lambda node: (node.node.metadata.creation_timestamp, node.node.metadata.name))
-        assert names(fragments) == [node.node.metadata.name for node in ordered]
+        assert [cell.name for chunk in chunks(fragments) for cell in chunk] == [
+            node.node.metadata.name for node in ordered
+        ]
         assert len({fragment.id for fragment in fragments}) == len(fragments)
         assert all(0 < len(chunk) <= CELLS_PER_CHUNK for chunk in chunks(fragments))
         assert maps.of(pool).states["closed"] == sum(node.node.spec.unschedulable for node in inside)

@@ -62,8 +62,7 @@ def test_label_preview_names_leaving_pods_and_pool_change(busy: FakeCluster, peo
     assert (
         "kept by Kubernetes itself" in client.get(PAGE, {"do": "label", "key": "kubernetes.io/os", "value": "x"}).text
     )
-    no_schedule = client.get(PAGE, {**NO_EXECUTE, "effect": "NoSchedule"}).text
-    assert "Running executions keep running." in no_schedule
+    assert "Running executions keep running." in client.get(PAGE, {**NO_EXECUTE, "effect": "NoSchedule"}).text
 
 
 def test_change_applies_only_to_node_version_in_preview(busy: FakeCluster, runtime: Runtime, people: People) -> None:

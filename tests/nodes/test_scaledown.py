@@ -36,8 +36,7 @@ def mark(value: str) -> list[dict[str, str]]:
 
 def test_marked_node_goes_after_unneeded_time() -> None:
     verdict = answer(node(taints=mark("1795236601")))
-    assert verdict.verdict == "marked"
-    assert verdict.at == datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC)
+    assert (verdict.verdict, verdict.at) == ("marked", datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC))
 
 
 REMOVED = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
@@ -137,6 +136,5 @@ def test_a_pod_that_cannot_be_moved_keeps_its_node(case: dict[str, Any], reason:
     ],
 )
 def test_pods_that_do_not_matter_keep_nothing(case: dict[str, Any]) -> None:
-    arguments = {"phase": "Running", **REPLICATED, **case}
-    harmless = builders.decode(builders.pod("p", node="n", **arguments), Pod)
+    harmless = builders.decode(builders.pod("p", node="n", **{"phase": "Running", **REPLICATED, **case}), Pod)
     assert answer(node(), harmless).verdict == "unneeded"

@@ -9,7 +9,6 @@ from grid.diagnosis.nodeshapes import NodeTemplate
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime
 from grid.runtime.caches import pool_shapes
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
@@ -17,7 +16,6 @@ from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill, runtime_of
 
 GROUP = "eks-gpu-0cc1a2b3-4c5d-6e7f-8a9b-0c1d2e3f4a5b"
-CLOUD = {"eks.amazonaws.com/nodegroup": "gpu"}
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def cluster() -> FakeCluster:
 
 
 def node(**more: Any) -> dict[str, Any]:
-    return builders.node("n1", pool="fast", labels=CLOUD, **more)
+    return builders.node("n1", pool="fast", labels={"eks.amazonaws.com/nodegroup": "gpu"}, **more)
 
 
 async def test_group_belongs_to_the_pool_of_its_nodes(cluster: FakeCluster) -> None:
@@ -44,14 +42,10 @@ async def test_group_belongs_to_the_pool_of_its_nodes(cluster: FakeCluster) -> N
     assert {name: pool.maximum for name, pool in shapes.items()} == {"fast": 3}
 
 
-def template_of(runtime: Runtime, labelled: dict[str, Any]) -> None:
-    runtime.data_planes[LOCAL].templates.take({"fast": NodeTemplate(decode(labelled, Node), {}, MOMENT)})
-
-
 def test_group_without_nodes_is_known_by_remembered_ones(cluster: FakeCluster) -> None:
     runtime = runtime_of(cluster)
     assert runtime.groups.by_pool().keys() == {GROUP}
-    template_of(runtime, node())
+    runtime.data_planes[LOCAL].templates.take({"fast": NodeTemplate(decode(node(), Node), {}, MOMENT)})
     assert runtime.groups.by_pool().keys() == {"fast"}
 
 

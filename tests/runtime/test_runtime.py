@@ -42,8 +42,7 @@ async def test_runtime_starts_without_a_cluster_and_says_so(settings: Any, tmp_p
     try:
         assert get_runtime() is runtime
         assert await start_runtime() is runtime, "starting twice is starting once"
-        named = [task.get_name() for task in asyncio.all_tasks()]
-        assert named.count("runtime periodic tasks") == 1
+        assert [task.get_name() for task in asyncio.all_tasks()].count("runtime periodic tasks") == 1
         async with asyncio.timeout(20):
             with runtime.hub.subscribe({"pods", "nodes", "events", "config_maps"}) as subscription:
                 while "no kubeconfig" not in runtime.freshness().error:
@@ -72,8 +71,7 @@ async def test_runtime_follows_only_kinds_that_pages_read() -> None:
     runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
     lives = lives_of(runtime, MetricsApi)
     del lives["executions"]  # of the database
-    tasks = started(lives)
-    running = StartedRuntime(runtime, tasks)
+    running = StartedRuntime(runtime, started(lives))
     await until(lambda: runtime.freshness().synced)
     assert [pod.metadata.name for pod in runtime.pods.by("node", "n1")] == ["p"]
     assert [pod.metadata.name for pod in runtime.pods.by("execution", "x1")] == ["p"]

@@ -72,15 +72,11 @@ FAILURES: tuple[tuple[str, dict[str, object]], ...] = (
 )
 
 
-def _has_changed(population: Population, before: int) -> bool:
-    return bool(population.state()["changes"] != before)
-
-
 async def test_each_failure_changes_the_cluster(api: Api, population: Population) -> None:
     for name, body in FAILURES:
         before = population.state()["changes"]
         assert (await api.ask("POST", f"/sandbox/failures/{name}", body)).status == 202
-        await eventually(partial(_has_changed, population, before), name)
+        await eventually(partial(lambda was: population.state()["changes"] != was, before), name)
 
 
 async def test_a_failure_of_an_empty_population_is_refused(api: Api) -> None:

@@ -77,8 +77,7 @@ async def test_requirements_are_built_on_unchanged_base(builds: ImageBuilds, tmp
     places = [
         pulled.environment for pulled in map(images.present, [BASE.name, *(asked.name for asked in orders)]) if pulled
     ]
-    versions = [await output_of(place / "bin" / "first") for place in places]
-    assert versions == ["1.0", "1.0", "2.0"]
+    assert [await output_of(place / "bin" / "first") for place in places] == ["1.0", "1.0", "2.0"]
     text = "import first, second, sys; print(sys.prefix, first.VERSION, second.VERSION)"
     assert await output_of(places[1] / "bin" / "python3", "-c", text) == f"{places[1]} 1.0 1.0"
     by_digest = images.present(f"{BUILT_HERE}lab@{answers[0].digest}")

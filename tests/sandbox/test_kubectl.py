@@ -12,7 +12,6 @@ import pytest_asyncio
 from tests.sandbox.apiserver.conftest import Api
 from tests.sandbox.apiserver.test_kubelets import Kubelet
 
-KUBECTL = Path(sys.executable).parent / "kubectl"
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -34,7 +33,7 @@ class Kubectl:
 
     async def start(self, *arguments: str, stdin: str = "") -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
-            str(KUBECTL),
+            str(Path(sys.executable).parent / "kubectl"),
             *("--kubeconfig", str(self.directory / "kubeconfig"), "--cache-dir", str(self.directory / "cache")),
             *arguments,
             stdin=asyncio.subprocess.PIPE,

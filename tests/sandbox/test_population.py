@@ -24,7 +24,6 @@ from grid.sandbox.population import Population, Size, objects
 from grid.sandbox.population.plan import TIERS, SimulatedEnvironment, SimulatedExecution
 from tests.support.virtual import loop_time, passes, virtual_time
 
-START = datetime(2026, 11, 1, tzinfo=UTC)
 NAMESPACE = "compute-grid"
 
 
@@ -32,7 +31,7 @@ class LoopClock:
     """The loop's own time, from a fixed start."""
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=loop_time())
+        return datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=loop_time())
 
     def monotonic(self) -> float:
         return loop_time()

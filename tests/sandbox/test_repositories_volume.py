@@ -8,11 +8,9 @@ from grid.sandbox.apiserver.furnishing import furnish_repositories
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.store import ObjectStore
 
-START = datetime(2026, 11, 1, tzinfo=UTC)
-
 
 def test_repositories_volume_serves_one_claim_and_follows_moves(tmp_path: Path) -> None:
-    registry = Registry(ObjectStore(), clock=lambda: START, rng=random.Random(1))
+    registry = Registry(ObjectStore(), clock=lambda: datetime(2026, 11, 1, tzinfo=UTC), rng=random.Random(1))
     uids = set()
     for name in ("before", "before", "after"):
         furnish_repositories(registry, tmp_path / name, namespace="compute-grid")

@@ -15,7 +15,6 @@ from tests.sandbox.apiserver.test_kubelets import Kubelet
 from tests.support.prometheus import complaints
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-STATE = "/sandbox/kube-state-metrics"
 
 
 def used(name: str, *, read: int | None = None) -> ContainerUsage:
@@ -59,7 +58,7 @@ async def state(api: Api, kubelet: Kubelet) -> str:
     await api.make("/api/v1/nodes", {"metadata": {"name": "n2", "labels": labels}, "status": status})
     resources = {"requests": {"cpu": "250m"}, "limits": {"memory": "64Mi"}}
     await api.pod("q", node="n2", containers=[{"name": "run", "image": "i", "resources": resources}])
-    answer = await api.ask("GET", STATE)
+    answer = await api.ask("GET", "/sandbox/kube-state-metrics")
     assert answer.status == 200
     return str(answer.body)
 

@@ -1,4 +1,4 @@
-"""What admins edit of tiers: every error at its field, every change recorded and taken back, and whether a tier fits its nodes."""
+"""What admins edit of tiers: every error at its field, every change recorded and taken back, archiving, and whether it fits."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from grid.runtime import new_runtime, using_runtime
 from grid.tiers.warmhours import DAYS
 from tests.administration.administering import TIER, version_of
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, make_tier
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
 
@@ -83,8 +83,7 @@ def test_change_is_recorded_and_can_be_undone(admin: Client, tier: HardwareTier)
     answer = admin.post("/tiers/small/", {**TIER, **changed, "version": version_of(admin, "/tiers/small/")})
     assert answer.status_code == 302
     entry = AuditEntry.objects.get()
-    assert entry.changes["memory"] == ["4Gi", "8Gi"]
-    assert entry.changes["groups"] == [[], ["vision team"]]
+    assert (entry.changes["memory"], entry.changes["groups"]) == (["4Gi", "8Gi"], [[], ["vision team"]])
     tier.refresh_from_db()
     assert tier.tolerations == [
         {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
@@ -101,8 +100,7 @@ def test_outdated_change_is_not_undone(admin: Client, tier: HardwareTier) -> Non
     admin.post("/tiers/small/", {**TIER, "memory": "8Gi", "version": version_of(admin, "/tiers/small/")})
     entry = AuditEntry.objects.get()
     HardwareTier.objects.filter(id="small").update(shared_memory="6Gi")
-    answer = admin.post(f"/tiers/small/take-back/{entry.pk}/", follow=True)
-    assert "cannot be undone" in answer.content.decode()
+    assert "cannot be undone" in admin.post(f"/tiers/small/take-back/{entry.pk}/", follow=True).content.decode()
     tier.refresh_from_db()
     assert tier.memory == "8Gi"
 
@@ -179,8 +177,7 @@ def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) ->
     make_tier("twin", cores="1", memory="4Gi", cost_per_hour="0.5")
     make_tier("whale", cores="64")
     make_tier("old", cores="64", is_archived=True)
-    answer = admin.get("/tiers/")
-    checks = {tier.pk: check for tier, check in answer.context["checks"]}
+    checks = {tier.pk: check for tier, check in admin.get("/tiers/").context["checks"]}
     assert checks.keys() == {"small", "twin", "whale"}
     assert (checks["whale"].fits, checks["whale"].places) == ("too large for its nodes", "")
     assert (checks["small"].fits, checks["small"].places) == ("fits", "4")
@@ -281,3 +278,23 @@ def test_warm_up_hours_are_typed_bounded_and_shown(admin: Client, tier: Hardware
     saved(description="Changed while they are off")
     tier.refresh_from_db()
     assert tier.description == "Changed while they are off", "what was allowed once stays"
+
+
+def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: People) -> None:
+    tier = make_tier("busy", is_default=True)
+    project = make_project(people.owner, people.teammate)
+    for user in (people.owner, people.owner, people.teammate):
+        make_execution(user, project, tier=tier)
+    make_workspace(people.owner, project, tier=tier)
+    question = admin.get("/tiers/busy/archive/").content.decode()
+    assert "3 executions of 2 people use it and continue" in question
+    assert "1 workspace was launched with it: resuming needs another hardware tier." in question
+    assert "It is the default tier" in question
+    assert "Its 2 members can no longer launch in it." in admin.get("/projects/churn/archive/").content.decode()
+    assert (
+        "1 workspace of the project cannot be resumed until it is restored."
+        in admin.get("/projects/churn/archive/").text
+    )
+    unused = make_environment("unused", name="Unused <b>")
+    assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
+    assert not HardwareTier.objects.filter(is_archived=True).exists()

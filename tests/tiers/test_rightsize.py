@@ -75,10 +75,9 @@ TIERS = st.lists(
     ),
     max_size=6,
 )
-RUNS = st.lists(st.builds(run, st.floats(0, 20), st.floats(0, 4)), max_size=7)
 
 
-@given(RUNS, TIERS)
+@given(st.lists(st.builds(run, st.floats(0, 20), st.floats(0, 4)), max_size=7), TIERS)
 def test_tier_is_suggested_exactly_when_smaller_holds_every_run(runs: list[PastRun], offered: list[SizedTier]) -> None:
     last = runs[:5]
 

@@ -1,15 +1,21 @@
-"""What many warm places at one time take: nodes, minutes and money; and what is refused, with what to do."""
+"""What many warm places at one time take, and plans for a rush: early placeholders that give way and go."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from pytest_django.fixtures import Settings
 
+from grid.configuration import WARM_PLACES
+from grid.core.labels import PLACEHOLDER_CLASS, RUSH_PLAN
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
-from grid.kube.objects import Taint
+from grid.diagnosis.resources import requested_amounts
+from grid.kube.objects import Pod, Taint
+from grid.kube.resources import PODS
+from grid.models import Environment, HardwareTier, Project, RushPlan
 from grid.tiers.rush import (
     EARLIEST,
     MARGIN,
@@ -21,8 +27,14 @@ from grid.tiers.rush import (
     RushTimes,
     plan_rush,
 )
+from grid.tiers.rushplans import plan_hours, plan_id
+from tests.controller.test_controller import Configure
+from tests.controller.world import World, in_world
+from tests.support.builders import decode
+from tests.support.shop import NOW, Shop
+from tests.tiers.test_placeholders import keep
 
-NOW = datetime(2026, 11, 26, 20, 0, tzinfo=UTC)
+ASKED_AT = datetime(2026, 11, 26, 20, 0, tzinfo=UTC)
 READY = datetime(2026, 11, 27, 9, 0, tzinfo=UTC)
 TIMES = RushTimes(READY, READY + timedelta(hours=3))
 EMPTY = {"cpu": 8000, "memory": 32 * 2**30, "pods": 100}
@@ -54,7 +66,7 @@ def facts(known: LaunchPool, places: int = 40, **more: Any) -> RushFacts:
 
 
 def asked(known: LaunchPool, places: int = 40, **more: Any) -> Rush:
-    return plan_rush(facts(known, places, **more), TIMES, NOW)
+    return plan_rush(facts(known, places, **more), TIMES, ASKED_AT)
 
 
 @pytest.mark.parametrize(
@@ -136,25 +148,25 @@ def test_places_begin_as_early_as_was_measured(
     rush = asked(known, **more)
     assert (rush.early, rush.is_measured) == (early, is_measured)
     assert rush.begins == READY - early
-    assert rush.ready_at(NOW) == READY
+    assert rush.ready_at(ASKED_AT) == READY
     assert rush.ready_at(READY - early + timedelta(minutes=5)) == READY + timedelta(minutes=5), "too late to be ready"
 
 
 def test_planner_decides_how_early_but_not_in_the_past() -> None:
     (refusal,) = plan_rush(facts(pool(nodes(10))), TIMES, TIMES.until).refusals
     assert "passed" in refusal.sentence and "yet to come" in refusal.step
-    rush = plan_rush(facts(pool(nodes(1)), node=MeasuredTime()), replace(TIMES, early=timedelta(minutes=45)), NOW)
+    rush = plan_rush(facts(pool(nodes(1)), node=MeasuredTime()), replace(TIMES, early=timedelta(minutes=45)), ASKED_AT)
     assert (rush.early, rush.is_measured, rush.begins) == (timedelta(minutes=45), True, READY - timedelta(minutes=45))
 
 
 def test_plan_cost_is_that_of_its_new_nodes() -> None:
     times = replace(TIMES, early=timedelta(minutes=30))
-    rush = plan_rush(facts(pool(nodes(4))), times, NOW)
+    rush = plan_rush(facts(pool(nodes(4))), times, ASKED_AT)
     assert (rush.per_node, rush.node_price, rush.span) == (4, Decimal("0.80"), timedelta(hours=3.5))
     assert rush.cost == 6 * Decimal("0.80") * Decimal("3.5")
-    assert plan_rush(facts(pool(nodes(10))), times, NOW).cost == 0
-    assert plan_rush(facts(pool(nodes(4)), price=Decimal(0)), times, NOW).cost is None
-    assert plan_rush(facts(pool()), times, NOW).cost is None
+    assert plan_rush(facts(pool(nodes(10))), times, ASKED_AT).cost == 0
+    assert plan_rush(facts(pool(nodes(4)), price=Decimal(0)), times, ASKED_AT).cost is None
+    assert plan_rush(facts(pool()), times, ASKED_AT).cost is None
     shared = asked(pool(nodes(10)), pool_others=(replace(MEDIUM, tier="Other", count=8),), others=8)
     assert (shared.fits_now, shared.new_nodes) == (32, 2), "the room of other warm places is not counted twice"
 
@@ -196,3 +208,151 @@ def test_whatever_the_pool_the_numbers_agree(
         assert more.new_nodes is not None and more.new_nodes >= rush.new_nodes and more.fits_now >= rush.fits_now
     if not any("may have" in refusal.sentence or "no autoscaler" in refusal.sentence for refusal in rush.refusals):
         assert rush.short == 0 or any(alike.takes_pods for alike in known.nodes)
+
+
+EARLY, HOURS = 20, 2
+
+
+@pytest.fixture
+def plan(shop: Shop, configure: Configure) -> RushPlan:
+    """Three places that are ready in an hour."""
+    configure(WARM_PLACES, 10)
+    return make_plan(shop)
+
+
+def make_plan(shop: Shop, **fields: Any) -> RushPlan:
+    ready = NOW + timedelta(hours=1)
+    given: dict[str, Any] = {
+        "tier": shop.tier,
+        "environment": shop.workspace,
+        "places": 3,
+        "on": ready.date(),
+        "ready": f"{ready:%H:%M}",
+        "until": f"{ready + timedelta(hours=HOURS):%H:%M}",
+        "zone": "UTC",
+        "early_minutes": EARLY,
+    }
+    plan = RushPlan(**(given | fields))
+    plan.id = plan_id(plan)
+    plan.save()
+    return plan
+
+
+def placeholders(world: World) -> list[Any]:
+    return [pod for pod in world.pods() if pod["spec"].get("priorityClassName") == PLACEHOLDER_CLASS]
+
+
+@in_world
+async def test_places_start_early_and_pull_image_and_end(plan: RushPlan) -> None:
+    Environment.objects.filter(pk=plan.environment_id).update(image_pull_secret="registry")
+    world = World()
+    world.passes(40 * 60 - 1)
+    await keep(world)
+    assert not world.pods(), "not before the minute at which they have to begin"
+    world.passes(1)
+    await keep(world)
+    pods = placeholders(world)
+    assert len(pods) == 3
+    spec, meta = pods[0]["spec"], pods[0]["metadata"]
+    (puller,) = spec["initContainers"]
+    assert (puller["image"], puller["command"]) == ("compute-grid/jupyterlab:4.6", ["true"])
+    assert puller["resources"] == spec["containers"][0]["resources"], "it takes no more room than the place"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert meta["annotations"][RUSH_PLAN] == plan.pk
+    assert spec["activeDeadlineSeconds"] >= (EARLY + HOURS * 60) * 60, "and ends without a controller, soon after"
+    world.passes((EARLY + HOURS * 60) * 60)
+    await keep(world)
+    assert not world.pods()
+
+
+@in_world
+async def test_launches_take_places_that_are_not_remade_until_end(plan: RushPlan, shop: Shop) -> None:
+    world = World()
+    controller = world.controller()
+    shop.launch()
+    await world.step(controller)
+    world.passes(40 * 60)
+    await keep(world)
+    assert len(placeholders(world)) == 3, "who came before has a place of no plan"
+    execution = shop.launch(after=40 * 60)
+    await world.step(controller)
+    gone = placeholders(world)[0]["metadata"]
+    world.cluster.remove(PODS, gone["name"], namespace=gone["namespace"])
+    await keep(world)
+    await keep(world)
+    assert len(placeholders(world)) == 2
+    type(execution).objects.filter(pk=execution.pk).update(slots_freed_at=world.now)
+    await keep(world)
+    assert len(placeholders(world)) == 3
+
+
+@in_world
+async def test_duplicate_or_restarted_controllers_make_each_place_once(plan: RushPlan, shop: Shop) -> None:
+    make_plan(shop, environment=shop.job, places=2)
+    world = World()
+    world.passes(45 * 60)
+    await keep(world)
+    names = {pod["metadata"]["name"] for pod in world.pods()}
+    assert len(names) == 5, "two plans of a tier keep apart"
+    for pod in world.pods()[::2]:
+        world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
+    world.passes(60)
+    await keep(world)
+    await keep(world)
+    assert {pod["metadata"]["name"] for pod in world.pods()} == names
+
+
+@in_world
+async def test_launch_takes_a_place_of_only_one_plan(plan: RushPlan, shop: Shop) -> None:
+    make_plan(shop, environment=shop.job, places=2)
+    world = World()
+    controller = world.controller()
+    world.passes(45 * 60)
+    shop.launch(after=45 * 60)
+    await world.step(controller)
+    await keep(world)
+    assert len(placeholders(world)) == 4
+
+
+@pytest.mark.parametrize("how", ["removed", "tier archived", "off"])
+@in_world
+async def test_places_go_with_their_plan(plan: RushPlan, configure: Configure, how: str) -> None:
+    world = World()
+    world.passes(45 * 60)
+    await keep(world)
+    if how == "removed":
+        plan.delete()
+    elif how == "off":
+        configure(WARM_PLACES, 0)
+    else:
+        HardwareTier.objects.update(is_archived=True)
+    await keep(world)
+    assert not world.pods()
+
+
+@in_world
+async def test_place_has_capacity_for_sidecars(plan: RushPlan, shop: Shop, settings: Settings) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY = "50m", "128Mi"
+    settings.FRONT_IMAGE, settings.FRONT_CORES, settings.FRONT_MEMORY = "nginx", "20m", "32Mi"
+    RushPlan.objects.update(places=1)
+    world = World()
+    controller = world.controller()
+    world.passes(45 * 60)
+    await keep(world)
+    (place,) = [decode(pod, Pod) for pod in placeholders(world)]
+    execution = shop.launch(after=45 * 60)
+    await world.step(controller)
+    assert requested_amounts(place) == requested_amounts(decode(world.pod_of(execution), Pod))
+
+
+def test_unreadable_plan_is_skipped_and_equal_requests_share_id() -> None:
+    asked: dict[str, Any] = {"tier_id": "small", "environment_id": "a", "places": 3, "ready": "09:00", "until": "12:00"}
+    assert plan_hours(RushPlan(**asked, zone="Nowhere/Here")) is None
+    plans = [
+        RushPlan(**asked, zone="UTC", days=["mon", "fri"], early_minutes=5),
+        RushPlan(**asked, zone="UTC", days=["fri", "mon"], early_minutes=30),
+        RushPlan(**asked, zone="UTC", on=date(2026, 3, 4)),
+    ]
+    ids = [plan_id(plan) for plan in plans]
+    assert ids[0] == ids[1] != ids[2]

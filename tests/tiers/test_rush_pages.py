@@ -235,9 +235,8 @@ READY = datetime(2026, 3, 5, 8, 0, tzinfo=UTC)
 TIMES = RushTimes(READY, READY + timedelta(hours=3))
 BERLIN = ZoneInfo("Europe/Berlin")
 EMPTY = {"cpu": 8000, "pods": 110}
-GROWING = LaunchPool("default", (AlikeNodes(EMPTY, EMPTY, 2),), 12)
 FACTS = RushFacts(
-    pool=GROWING,
+    pool=LaunchPool("default", (AlikeNodes(EMPTY, EMPTY, 2),), 12),
     plan=PodPlan("Medium", "default", {"cpu": 2000, "pods": 1}, count=40),
     most=100,
     price=Decimal("0.20"),

@@ -18,7 +18,6 @@ from tests.support.golden import assert_golden
 
 GIB = 2**30
 GPU = "nvidia.com/gpu"
-TAINT = Taint(key=GPU, value="present", effect="NoSchedule")
 
 
 def shape(
@@ -46,19 +45,16 @@ CHECKS = {
     "packs-better": checked(8, 30, shape(16, 64, 3), maximum=5),
     "several-shapes": checked(4, 16, shape(8, 33, 2), shape(16, 65, 1, away=2), rival=RIVAL),
     "gpu-nodes": checked(4, 16, shape(8, 33, 2, gpus=1)),
-    "tainted": checked(4, 16, shape(8, 33, 2, taints=(TAINT,))),
+    "tainted": checked(4, 16, shape(8, 33, 2, taints=(Taint(key=GPU, value="present", effect="NoSchedule"),))),
     "pool-empty": checked(4, 16, maximum=3),
     "when-last-seen": as_seen(4, shape(8, 33, 0)),
 }
 
 
-def page_of(name: str) -> str:
-    return render_to_string("tiers/fragments/tier_check.html", {"check": CHECKS[name], "relaunch": ""})
-
-
 @pytest.mark.parametrize("name", ["several-shapes", "tainted", "when-last-seen"])
 def test_how_a_check_looks(name: str) -> None:
-    assert_golden(f"tier-check-{name}", page_of(name))
+    html = render_to_string("tiers/fragments/tier_check.html", {"check": CHECKS[name], "relaunch": ""})
+    assert_golden(f"tier-check-{name}", html)
 
 
 def test_executor_share_is_mentioned() -> None:

@@ -13,18 +13,7 @@ from grid.core.quantity import format_bytes, format_cores, millicores, whole
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Node, Pod, Toleration
-from grid.tiers.tierdoctor import (
-    MOST_CUT,
-    ComparedTier,
-    Overlap,
-    Packing,
-    TierRequest,
-    examine,
-    overlap,
-    pack,
-    rounded,
-    words,
-)
+from grid.tiers.tierdoctor import MOST_CUT, ComparedTier, Overlap, TierRequest, examine, overlap, pack, rounded, words
 from tests.support.builders import decode, node, pod, room_of
 
 GIB = 2**30
@@ -83,8 +72,7 @@ def test_only_the_nodes_own_pods_are_subtracted() -> None:
     tally = ShapeTally()
     tally.count(decode(node("n", **EIGHT), Node), room_of(pods).own("n"))
     (shape,) = tally.shapes()
-    assert shape.own == {"cpu": 1000, "memory": 2 * GIB, "pods": 2}
-    assert shape.free["cpu"] == 7000
+    assert (shape.own, shape.free["cpu"]) == ({"cpu": 1000, "memory": 2 * GIB, "pods": 2}, 7000)
     assert shape.free["pods"] == 108
 
 
@@ -192,13 +180,9 @@ def brute_force(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
     return started
 
 
-def packed(requests: Mapping[str, int], free: Mapping[str, int]) -> Packing:
-    return pack(TierRequest("p", requests), NodeShape(free, {}, (), 1, 0))
-
-
 @given(SIZES, NODES)
 def test_packing_equals_starting_executions_one_by_one(requests: dict[str, int], free: dict[str, int]) -> None:
-    packing = packed(requests, free)
+    packing = pack(TierRequest("p", requests), NodeShape(free, {}, (), 1, 0))
     assert packing.places == brute_force(requests, free)
     assert all(amount >= 0 for amount in packing.left.values())
     assert packing.binding

@@ -26,7 +26,6 @@ from tests.clusters.cluster_specs import cluster, spec
 
 RECORDED = Path(__file__).with_name("recorded")
 FRAMEWORKS = pytest.mark.parametrize("name", ["dask", "ray", "spark"])
-HEAD = "10.0.0.9"
 # The addresses and names of the recorded workers, so that what is said of them is read.
 PODS = [
     *(WorkerPod(f"w{end}", f"127.87.11.{end}") for end in (2, 3)),
@@ -107,7 +106,7 @@ async def read(name: str, answers: Mapping[str, bytes]) -> ClusterReport | None:
     """None for silence; what it raises else is what this is about."""
     session: Any = Head(answers)
     try:
-        return await framework(name).ask(session, HEAD, spec(of=cluster(name)), PODS)
+        return await framework(name).ask(session, "10.0.0.9", spec(of=cluster(name)), PODS)
     except FrameworkSilent as error:
         assert str(error).endswith("."), "a sentence"
         return None
@@ -228,8 +227,7 @@ async def test_head_is_asked_where_its_framework_answers(name: str) -> None:
 async def test_head_without_a_useful_answer_is_silent(
     name: str, answer: Answer | None, dask: str, ray: str, spark: str
 ) -> None:
-    sentence = {"dask": dask, "ray": ray, "spark": spark}[name]
-    with pytest.raises(FrameworkSilent, match=sentence):
+    with pytest.raises(FrameworkSilent, match={"dask": dask, "ray": ray, "spark": spark}[name]):
         if answer is None:
             await ask(name)
         else:

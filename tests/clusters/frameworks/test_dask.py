@@ -48,8 +48,7 @@ def test_head_page_lies_below_cluster_path_on_shared_origin() -> None:
 def test_worker_uses_all_cores_and_leaves_memory_to_nanny(
     cores_limit: str, memory_limit: str, threads: str, memory: int
 ) -> None:
-    of = spec(of=cluster(), tier=tier(cores_limit, memory_limit))
-    command = DASK.worker(of, "10.0.0.9").command
+    command = DASK.worker(spec(of=cluster(), tier=tier(cores_limit, memory_limit)), "10.0.0.9").command
     given = dict(pairwise(command))
     assert (given["--nthreads"], given["--memory-limit"]) == (threads, str(memory))
 

@@ -12,14 +12,13 @@ from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, Worker
 from grid.clusters.frameworks.ray import cpus_of, gcs_port_inside, store_bytes
 from tests.clusters.cluster_specs import ray_spec, tier
 
-RECORDED = Path(__file__).with_name("recorded")
 WORKERS = (WorkerPod("worker-0", "127.87.11.2"), WorkerPod("worker-1", "127.87.11.3"))
 MIB = 2**20
 
 
 def recorded(name: str) -> list[Any]:
     """The four answers, in the order of `ray.PATHS`."""
-    answers = json.loads((RECORDED / f"ray-{name}.json").read_text())
+    answers = json.loads((Path(__file__).with_name("recorded") / f"ray-{name}.json").read_text())
     return [answers[path.partition("?")[0]] for path in ray.PATHS]
 
 

@@ -133,8 +133,7 @@ def test_dead_or_decommissioned_worker_is_left_out() -> None:
     gone = Master(
         workers=(MasterWorker("w1", "DEAD"), MasterWorker("w2", "DECOMMISSIONED"), MasterWorker("w3", "ALIVE"))
     )
-    pods = [WorkerPod(name, name) for name in ("w1", "w2", "w3")]
-    assert list(report(gone, [], 1, pods).workers) == ["w3"]
+    assert list(report(gone, [], 1, [WorkerPod(name, name) for name in ("w1", "w2", "w3")]).workers) == ["w3"]
 
 
 def test_executors_of_a_silent_application_count_as_busy() -> None:

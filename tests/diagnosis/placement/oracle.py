@@ -64,7 +64,7 @@ def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
             kinds.add("control_plane" if taint["key"] == CONTROL_PLANE else kind)
     if not all(reaches(labels, volume) for volume in volumes):
         kinds.add("volume")
-    if any(key not in labels for key in needed_labels(pod)):
+    if any(rule["topologyKey"] not in labels for rule in [*terms(pod, "podAffinity"), *spread(pod)]):
         kinds.add("label")
     return kinds | short_of(pod, node, here)
 
@@ -116,10 +116,6 @@ def devices(node: Raw, name: str) -> int:
         return 0
     capacity = int(node["status"]["capacity"].get(name, "0"))
     return capacity or int(labels_of(node).get("nvidia.com/gpu.count", "0"))
-
-
-def needed_labels(pod: Raw) -> list[str]:
-    return [rule["topologyKey"] for rule in [*terms(pod, "podAffinity"), *spread(pod)]]
 
 
 def between(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw]) -> set[str]:

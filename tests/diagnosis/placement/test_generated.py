@@ -19,10 +19,8 @@ from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, p
 
 FOREIGN = {"pool", "selector", "affinity", "label", "control_plane"}
 BETWEEN = {"port", "apart", "beside", "spread"}
-CLOSED = {"cordon", "taint", "unready"}
-DEDICATED = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
 TAINTS: list[Raw] = [
-    DEDICATED,
+    {"key": "dedicated", "value": "infra", "effect": "NoSchedule"},
     {"key": "soft", "value": "1", "effect": "PreferNoSchedule"},
     {"key": "spot", "value": "yes", "effect": "NoExecute"},
     {"key": CONTROL_PLANE, "effect": "NoSchedule"},
@@ -241,8 +239,7 @@ def relate(waiting: Raw, pods: list[Raw], chance: random.Random) -> None:
             each_pod["metadata"]["namespace"] = "other"
         if each_pod is not waiting and chance.random() < 0.1:
             each_pod["metadata"]["deletionTimestamp"] = stamp(MOMENT)
-    each = [each_pod for each_pod in pods if chance.random() < 0.1]
-    kinds = {"podAntiAffinity": each, "podAffinity": []}
+    kinds = {"podAntiAffinity": [each_pod for each_pod in pods if chance.random() < 0.1], "podAffinity": []}
     kinds[chance.choice([*kinds])].append(waiting)
     for kind, having in kinds.items():
         for each_pod in having:
@@ -274,7 +271,7 @@ def contradiction(world: World) -> str:
     """Return the first claim of the diagnosis that the second opinion denies; "" when there is none."""
     diagnosis, each = world.explain(), world.reasons()
     usable = [kinds for kinds in each if not kinds & FOREIGN]
-    open_ones = [kinds for kinds in usable if not kinds & CLOSED]
+    open_ones = [kinds for kinds in usable if not kinds & {"cordon", "taint", "unready"}]
     waiting = [kinds for kinds in open_ones if kinds and kinds <= {"full", *BETWEEN}]
     template = world.of_template()
     in_pool = [kinds for kinds in each if "pool" not in kinds]

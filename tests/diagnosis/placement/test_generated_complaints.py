@@ -91,8 +91,7 @@ def make_troubled(seed: int) -> Troubled:
 def overruled(world: Troubled) -> str:
     """Return what the diagnosis says against the scheduler; "" when there is nothing."""
     diagnosis = world.explain()
-    rows = [row.what for row in diagnosis.table]
-    everything = " ".join([diagnosis.sentence, diagnosis.next_step, *rows])
+    everything = " ".join([diagnosis.sentence, diagnosis.next_step, *[row.what for row in diagnosis.table]])
     nominated, message = world.pod["status"].get("nominatedNodeName"), world.pod["status"]["conditions"]
     taints = [taint["key"] for node in world.nodes for taint in node["spec"].get("taints", [])]
     if nominated and not message:

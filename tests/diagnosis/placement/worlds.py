@@ -1,7 +1,6 @@
 """SchedulingContext of a pod made from whole objects, and a diagnosis as a person reads it."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 from grid.diagnosis.diagnosis import Diagnosis
@@ -54,11 +53,7 @@ def as_read(diagnosis: Diagnosis) -> str:
         f"    {diagnosis.who or 'nobody'}: {diagnosis.next_step or '-'} -> {diagnosis.link or '-'}",
     ]
     for row in diagnosis.table:
-        until = f" until {at(row.until)}" if row.until else ""
+        until = f" until {row.until:%H:%M}" if row.until else ""
         names = ", ".join(row.names) + (", ..." if row.nodes > len(row.names) else "")
         lines.append(f"    {row.nodes} ({names}): {row.what} [{row.lasting}{until}]")
     return "\n".join(lines)
-
-
-def at(moment: datetime) -> str:
-    return moment.strftime("%H:%M")

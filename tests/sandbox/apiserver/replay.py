@@ -14,8 +14,6 @@ import aiohttp
 
 Object: TypeAlias = dict[str, Any]
 RECORDING = Path(__file__).parents[2] / "recordings" / "api" / "exchanges.jsonl"
-_TIMEOUT = re.compile(r"timeoutSeconds=\d+")
-_PLACEHOLDER = re.compile(r"\{\{([\w-]+)\.([\w.]+)\}\}")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PATIENCE_SECONDS = 20.0
 _QUIET_SECONDS = 0.1  # for which a watch that has sent what was recorded has to send nothing else
@@ -110,7 +108,7 @@ class Replay:
         template = {**request, **request.get("template", {})}
         path = self._filled(template["path"].replace(*_WRITTEN_DOWN.get(exchange.name, ("", ""))))
         if exchange.is_watch:  # which ends when it was read, whatever the machine's speed
-            path = _TIMEOUT.sub("timeoutSeconds=60", path)
+            path = re.compile(r"timeoutSeconds=\d+").sub("timeoutSeconds=60", path)
         body = request.get("body")
         if body is not None:
             given = template["body"]
@@ -162,7 +160,7 @@ class Replay:
                 answer = answer[part]
             return str(answer)
 
-        return _PLACEHOLDER.sub(value, text)
+        return re.compile(r"\{\{([\w-]+)\.([\w.]+)\}\}").sub(value, text)
 
 
 def difference(exchange: Exchange, answer: Answer) -> str:

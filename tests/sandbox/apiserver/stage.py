@@ -10,7 +10,6 @@ from tests.sandbox.apiserver.replay import Direction, Object, Replay
 _SHOP = "/api/v1/namespaces/shop"
 _APPS = "/apis/apps/v1/namespaces/shop"
 _MERGE = "application/merge-patch+json"
-_COLOURS = ("red", "blue", "green")
 
 
 def _pod(name: str, labels: Object, **spec: Any) -> Object:
@@ -34,7 +33,7 @@ async def _bind(replay: Replay, pod: str) -> None:
 
 async def furnish(replay: Replay) -> None:
     for number in range(7):
-        labels = {"app": _COLOURS[number % 3], "idx": str(number)}
+        labels = {"app": ("red", "blue", "green")[number % 3], "idx": str(number)}
         await replay.send(
             "POST", f"{_SHOP}/pods", _pod(f"s{number}", labels | ({"canary": "yes"} if number == 2 else {}))
         )

@@ -20,8 +20,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def test_only_a_known_token_tells_who_somebody_is(header: str, tmp_path: Path) -> None:
     tokens = Tokens.load_or_make(tmp_path / "tokens.json")
     assert tokens.identify(header, NOW) is None
-    identity = tokens.identify(f"Bearer {tokens.by_name['compute-grid-web']}", NOW)
-    assert identity == Identity("compute-grid-web")
+    assert tokens.identify(f"Bearer {tokens.by_name['compute-grid-web']}", NOW) == Identity("compute-grid-web")
 
 
 def test_tokens_stay_the_same_and_private(tmp_path: Path) -> None:

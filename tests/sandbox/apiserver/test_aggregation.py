@@ -94,8 +94,7 @@ async def test_authorities_that_are_none_are_told(api: Api) -> None:
 
 
 async def test_apis_served_by_this_server_cannot_be_overridden(api: Api) -> None:
-    body = api_service(group="apps", version="v2")
-    await api.make(API_SERVICES, {**body, "metadata": {"name": "v2.apps"}})
+    await api.make(API_SERVICES, {**api_service(group="apps", version="v2"), "metadata": {"name": "v2.apps"}})
     assert (await api.ask("GET", "/apis/apps/v2")).status == 404
     groups = [group for group in (await api.ask("GET", "/apis")).body["groups"] if group["name"] == "apps"]
     assert [version["version"] for version in groups[0]["versions"]] == ["v1"]

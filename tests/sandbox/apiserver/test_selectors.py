@@ -12,10 +12,6 @@ NO_INTEGER = 'unable to parse requirement: values[0]: Invalid value: "x"'
 _KEYS = st.from_regex(r"[a-z]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 
 
-def labelled(**labels: str) -> dict[str, object]:
-    return {"metadata": {"name": "x", "labels": labels}}
-
-
 def test_an_empty_selector_selects_everything() -> None:
     assert label_predicate("") is None
     assert field_predicate("", PODS) is None
@@ -59,7 +55,7 @@ def test_any_text_is_a_selector_or_bad_request(text: str) -> None:
 def test_a_selector_written_as_text_selects_the_same(wanted: dict[str, str], labels: dict[str, str]) -> None:
     selector = {"matchLabels": wanted}
     predicate = label_predicate(selector_text(selector))
-    assert selects(selector, labels) == (predicate is None or predicate(labelled(**labels)))
+    assert selects(selector, labels) == (predicate is None or predicate({"metadata": {"name": "x", "labels": labels}}))
 
 
 @pytest.mark.parametrize(

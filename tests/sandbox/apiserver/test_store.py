@@ -33,10 +33,6 @@ def obj(name: str, **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **fields}
 
 
-def names(store: ObjectStore, **where: Any) -> list[str]:
-    return [record.key for record in store.records("pods", **where)]
-
-
 def test_stored_objects_survive_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "cluster.sqlite3"
     writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -129,7 +125,7 @@ def test_unkept_objects_vanish_and_versions_are_never_reused(tmp_path: Path) -> 
     last = store.version
     store.close()
     again = ObjectStore(path)
-    assert names(again) == ["default/kept"]
+    assert [record.key for record in again.records("pods")] == ["default/kept"]
     assert again.put("pods", "default/new", obj("new")).version > last
     again.close()
 

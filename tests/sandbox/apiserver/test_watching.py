@@ -20,8 +20,7 @@ async def test_watch_from_before_restart_has_to_start_again(tmp_path: Path) -> N
     for _ in range(2):
         server = ApiServer(tmp_path, tokens, rng=random.Random(1))
         version = server.store.version
-        name = f"m{version}"
-        config_map = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}
+        config_map = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": f"m{version}"}}
         url = await server.start()
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session:
             headers = {"Authorization": f"Bearer {tokens.by_name['admin']}"}

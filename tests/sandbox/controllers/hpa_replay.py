@@ -24,8 +24,6 @@ _EFFECT_SECONDS = 0.015
 _SETTINGS = ScalingSettings(
     sync_seconds=5, down_seconds=30, cpu_initialisation_seconds=20, initial_readiness_seconds=10
 )
-_LIST = re.compile(r"\[(.*)\]")
-_POD = re.compile(r"of Pod \S+")
 
 Entry = dict[str, Any]
 
@@ -98,8 +96,8 @@ def _note(sync: Sync, entry: Entry) -> None:
 
 def plain(text: str) -> str:
     """Without what the real one leaves to chance: the order of a set, and which of several pods is named."""
-    text = _LIST.sub(lambda match: "[" + " ".join(sorted(match.group(1).split())) + "]", text)
-    return _POD.sub("of Pod POD", text)
+    text = re.compile(r"\[(.*)\]").sub(lambda match: "[" + " ".join(sorted(match.group(1).split())) + "]", text)
+    return re.compile(r"of Pod \S+").sub("of Pod POD", text)
 
 
 class Replay:

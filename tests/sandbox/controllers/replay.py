@@ -19,12 +19,10 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from tests.sandbox.support import FakeKubelet, FastClock, Plan, add_namespace, add_node, make_node, running
 
 _RECORDINGS = Path("tests/recordings/controllers")
-_SET_NAME = re.compile(r"\bweb-[a-z0-9]{5,10}\b(?!-)")
 _POD_NAME = re.compile(r"\bweb-[a-z0-9]{5,10}-[a-z0-9]{5}\b")
 _PATIENCE_SECONDS = 60.0
 # A Deployment that said nothing new for so long has come to rest, in the recording and so here.
 _REST_SECONDS = 0.8
-_COMBINED = "(combined from similar events): "
 
 
 @dataclass(slots=True)
@@ -49,8 +47,8 @@ class Names:
         return self._known.setdefault(name, f"rs{len(self._known) + 1}")
 
     def plain(self, text: str) -> str:
-        text = _POD_NAME.sub("POD", text.removeprefix(_COMBINED))
-        return _SET_NAME.sub(lambda match: self.of(match.group()), text)
+        text = _POD_NAME.sub("POD", text.removeprefix("(combined from similar events): "))
+        return re.compile(r"\bweb-[a-z0-9]{5,10}\b(?!-)").sub(lambda match: self.of(match.group()), text)
 
 
 def recording(name: str) -> dict[str, Any]:

@@ -115,8 +115,7 @@ class Bench:
         return loaded
 
     def group(self, name: str) -> Object:
-        groups = self.status().get("nodeGroups", ())
-        return next((group for group in groups if group["name"] == name), {})
+        return next((group for group in self.status().get("nodeGroups", ()) if group["name"] == name), {})
 
     def note_taints(self, old: Object | None, new: Object | None) -> None:
         self.taints |= _taints(new)

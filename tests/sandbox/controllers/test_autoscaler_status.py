@@ -32,8 +32,7 @@ def times(probe: str = NOW_TEXT, since: str = NOW_TEXT) -> dict[str, str]:
 def test_quiet_group_status_matches_the_recording_in_order() -> None:
     """Ours has times in every section, where the real one leaves out those that it does not know yet."""
     recorded = yaml.safe_load(json.loads(RECORDING.read_text())["status"])
-    groups = [group("small"), group("big", maximum=3), group("gpu", maximum=2)]
-    ours = published(*groups)
+    ours = published(*[group("small"), group("big", maximum=3), group("gpu", maximum=2)])
     assert list(ours) == list(recorded)
     assert _without_times(ours) == _without_times(recorded)
     assert ours["time"] == "2026-11-21 12:00:00.250000 +0000 UTC"

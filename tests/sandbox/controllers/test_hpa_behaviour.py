@@ -83,8 +83,7 @@ def test_only_changes_within_policy_period_count() -> None:
     grown, shrunk = Memory(ups=changes), Memory(downs=changes)
     assert limit(behaviour, grown, 10, 40, ReplicaBounds(1, 50), NOW)[0] == 12
     assert limit(behaviour, shrunk, 10, 1, ReplicaBounds(1, 50), NOW)[0] == 9
-    later = remember_rescale(behaviour, grown, 10, 12, NOW)
-    assert later.ups == (changes[1], Rescale(NOW, 2))
+    assert remember_rescale(behaviour, grown, 10, 12, NOW).ups == (changes[1], Rescale(NOW, 2))
     assert remember_rescale(behaviour, shrunk, 10, 9, NOW).downs == (changes[1], Rescale(NOW, 1))
     assert remember_rescale(None, grown, 10, 12, NOW) is grown
 

@@ -69,16 +69,16 @@ def pod(name: str, *, phase: str = "Running", ready: bool = True) -> PodState:
     return PodState(name, phase, False, ready, LONG_AGO + timedelta(minutes=1), LONG_AGO, (("app", {"cpu": 1000}),))
 
 
+def using(cpu: int) -> PodMetrics:
+    return PodMetrics({"app": {"cpu": cpu}}, NOW, timedelta(seconds=10))
+
+
 def decision(
     scaler: dict[str, Any], usages: Sequence[int | None], memory: Memory = FRESH, *, replicas: int | None = None
 ) -> ScalingDecision:
     """One pod with a request of one core for each usage; None: nobody measured it."""
     pods = [pod(f"web-{number}") for number in range(len(usages))]
-    measured = {
-        f"web-{number}": PodMetrics({"app": {"cpu": used}}, NOW, timedelta(seconds=10))
-        for number, used in enumerate(usages)
-        if used is not None
-    }
+    measured = {f"web-{number}": using(used) for number, used in enumerate(usages) if used is not None}
     scale = Scale(len(usages) if replicas is None else replicas, "app=web")
     return decide(Situation(scaler, scale, pods, NamespaceUsage("default", measured)), memory, SETTINGS, NOW)
 
@@ -163,7 +163,7 @@ def test_container_requests_and_usage_add_up() -> None:
     ids=["another pod", "no pod"],
 )
 def test_metrics_of_gone_pods_are_ignored(pods: list[PodState], problem: str) -> None:
-    gone = {"old-1": PodMetrics({"app": {"cpu": 100}}, NOW, timedelta(seconds=10))}
+    gone = {"old-1": using(100)}
     situation = Situation(autoscaler(), Scale(1, "app=web"), pods, NamespaceUsage("default", gone))
     first = decide(situation, FRESH, SETTINGS, NOW).events[0]
     assert first.message == f"failed to get cpu utilization: {problem}"
@@ -182,16 +182,14 @@ def test_metrics_of_gone_pods_are_ignored(pods: list[PodState], problem: str) ->
 )
 def test_only_pods_that_can_be_judged_add_replicas(other: PodState, replicas: int) -> None:
     """Both use three quarters of a core, where half of one is the target."""
-    used = {f"web-{number}": PodMetrics({"app": {"cpu": 750}}, NOW, timedelta(seconds=10)) for number in range(2)}
+    used = {f"web-{number}": using(750) for number in range(2)}
     situation = Situation(autoscaler(), Scale(2, "app=web"), [other, pod("web-1")], NamespaceUsage("default", used))
     assert decide(situation, FRESH, SETTINGS, NOW).replicas == replicas
 
 
 def test_refused_resize_is_reported_and_counts_for_no_policy() -> None:
-    scaler = autoscaler(behaviour={"scaleUp": {}})
-    scale = Scale(1, "app=web")
-    usage = NamespaceUsage("default", {"web-0": PodMetrics({"app": {"cpu": 1000}}, NOW, timedelta(seconds=10))})
-    situation = Situation(scaler, scale, [pod("web-0")], usage)
+    usage = NamespaceUsage("default", {"web-0": using(1000)})
+    situation = Situation(autoscaler(behaviour={"scaleUp": {}}), Scale(1, "app=web"), [pod("web-0")], usage)
     outcome = conclude(situation, decide(situation, Memory(), SETTINGS, NOW), SETTINGS, NOW, refusal="try later")
     assert outcome.memory.ups == ()
     assert [(item.reason, item.type) for item in outcome.events] == [("FailedRescale", "Warning")]
@@ -204,11 +202,9 @@ def test_refused_resize_is_reported_and_counts_for_no_policy() -> None:
 
 
 def test_status_names_the_observed_generation() -> None:
-    scaler = autoscaler() | {"metadata": {"generation": 4}}
-    situation = Situation(scaler, Scale(0, "app=web"))
+    situation = Situation(autoscaler() | {"metadata": {"generation": 4}}, Scale(0, "app=web"))
     outcome = conclude(situation, decide(situation, FRESH, SETTINGS, NOW), SETTINGS, NOW)
-    assert outcome.status["observedGeneration"] == 4
-    assert outcome.status["desiredReplicas"] == 0
+    assert (outcome.status["observedGeneration"], outcome.status["desiredReplicas"]) == (4, 0)
 
 
 def test_without_a_scale_the_rest_of_the_status_stays() -> None:
@@ -319,8 +315,7 @@ def test_measurements_are_read_with_their_moment_and_window() -> None:
 def test_target_without_number_is_reported_in_kubernetes_words() -> None:
     scaler = autoscaler()
     del scaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
-    message = decision(scaler, [500]).events[0].message
-    assert message == (
+    assert decision(scaler, [500]).events[0].message == (
         "failed to get cpu utilization: invalid resource metric source: neither an average utilization target nor an "
         "average value (usage) target was set"
     )

@@ -53,8 +53,7 @@ async def add_pod(cluster: Bench, name: str, node: str, **spec: Any) -> None:
 async def test_silent_node_becomes_unknown_and_evicts_intolerant_pods(tmp_path: Path) -> None:
     async with bench(tmp_path, NodeTimeouts(grace=4.0, period=0.5)) as cluster:
         await add_node(cluster.client, make_node("a"))
-        forever = [{"operator": "Exists"}]
-        await add_pod(cluster, "patient", "a", tolerations=forever)
+        await add_pod(cluster, "patient", "a", tolerations=[{"operator": "Exists"}])
         soon = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2}
             for key in (NOT_READY, UNREACHABLE)

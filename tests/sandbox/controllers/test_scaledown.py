@@ -128,8 +128,7 @@ def test_accelerators_count_like_cpu_and_absent_resources_do_not() -> None:
     }
     pods = [pod_on("a", f"p{number}", cpu="100m") for number in range(2)]
     pods[0]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "3"
-    state = build_snapshot([node], pods).nodes["a"]
-    assert utilization(state) == 0.75
+    assert utilization(build_snapshot([node], pods).nodes["a"]) == 0.75
     assert utilization(build_snapshot([node], []).nodes["a"]) == 0
     node_of_nothing = make_node("a")
     node_of_nothing["status"]["allocatable"] = {"pods": "2", "cpu": "0"}

@@ -245,8 +245,7 @@ def _assert_room(pods: Sequence[Object], result: ScaleUp) -> None:
         assert len(helped) >= new
         offered = pool_state(pool, 0).template.allocatable
         for resource in ("cpu", "memory", "nvidia.com/gpu"):
-            needed = sum(pod_requests(pod).get(resource, 0) for pod in helped)
-            assert needed <= new * offered.get(resource, 0)
+            assert sum(pod_requests(pod).get(resource, 0) for pod in helped) <= new * offered.get(resource, 0)
 
 
 @given(asked=st.lists(st.integers(1, 8), min_size=1, max_size=20))
@@ -260,8 +259,7 @@ def test_repeated_plan_while_nodes_boot_adds_nothing(asked: list[int]) -> None:
     ]
     helped = [pod for pod in pods if key_of(pod) in first.triggered]
     helped.sort(key=lambda pod: pod_requests(pod)["cpu"], reverse=True)
-    again = plan(helped, sizes=sizes, snapshot=build_snapshot(booting, []))
-    assert not again.increases
+    assert not plan(helped, sizes=sizes, snapshot=build_snapshot(booting, [])).increases
 
 
 def test_pod_fitting_an_existing_node_triggers_nothing() -> None:

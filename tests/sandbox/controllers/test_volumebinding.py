@@ -79,8 +79,7 @@ def test_claim_waiting_for_pod_takes_only_its_reserved_volume() -> None:
     assert step_of_claim(waiting, {"disk": free}, LATE).reason == "WaitForFirstConsumer"
     reserved = volume(storageClassName="late", claimRef=owner())
     assert step_of_claim(waiting, {"disk": reserved}, LATE).volume == "disk"
-    placed = claim(storageClassName="late", notes={SELECTED_NODE: "a"})
-    step = step_of_claim(placed, {}, LATE)
+    step = step_of_claim(claim(storageClassName="late", notes={SELECTED_NODE: "a"}), {}, LATE)
     assert (step.reason, step.provisioner) == ("ExternalProvisioning", "example.com/disk")
 
 

@@ -1,4 +1,4 @@
-"""Claims get PersistentVolumes, by Kubernetes' rules: made for them, or an admin's; and what becomes of both."""
+"""Claims get PersistentVolumes, by Kubernetes' rules: made for them, or an admin's; what becomes of both, and who is protected."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,8 +10,11 @@ import pytest
 
 from grid.core.errors import GridError, NotAllowed
 from grid.sandbox.client import EVENTS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Client, Object, uid_of
+from grid.sandbox.controllers.claimprotection import PROTECTION, ClaimProtection, uses
+from grid.sandbox.controllers.ephemeral import EphemeralVolumeController
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.controllers.scheduling import schedule
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import PROVISIONED_BY, PROVISIONER
@@ -115,8 +118,7 @@ async def test_claim_gets_default_class_volume_that_goes_with_it(tmp_path: Path)
         assert made["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
         assert mine["metadata"]["annotations"].items() >= {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}.items()
         assert mine["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
-        place = Path(made["spec"]["hostPath"]["path"])
-        (place / "notes.txt").write_text("kept as long as the claim")
+        (Path(made["spec"]["hostPath"]["path"]) / "notes.txt").write_text("kept as long as the claim")
         await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
         await cluster.gone(VOLUMES.path(name=made["metadata"]["name"]))
         assert not [*cluster.directory.iterdir()]
@@ -175,8 +177,7 @@ async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
 
 async def test_late_volume_is_made_where_its_pod_goes(tmp_path: Path) -> None:
     late = storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=in_zones("a", "b"))
-    nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]
-    async with storage(tmp_path, *nodes) as cluster:
+    async with storage(tmp_path, *[make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]) as cluster:
         await cluster.make(late, claim("files", storageClassName="late"))
         message = "waiting for first consumer to be created before binding"
         assert await cluster.event_message("files", "WaitForFirstConsumer") == message
@@ -222,3 +223,80 @@ def test_volume_zone_follows_selected_node_or_its_class() -> None:
     assert chosen_topology(zonal, "x", make_node("n", labels={ZONE: "b"})) == {ZONE: "b"}
     assert {chosen_topology(zonal, f"claim-{number}", None)[ZONE] for number in range(20)} == {"a", "b"}
     assert chosen_topology(storage_class("everywhere"), "x", None) == {}
+
+
+SPEC: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+CLAIM: Object = {"metadata": {"name": "files", "namespace": "default"}, "spec": SPEC}
+USES_FILES = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
+ENDED: Object = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
+
+
+@pytest.mark.parametrize(
+    ("pod", "used"),
+    [
+        (make_pod("p", nodeName="a", volumes=USES_FILES), True),
+        (make_pod("p", nodeName="a", volumes=USES_FILES) | {"status": {"phase": "Succeeded"}}, True),
+        (make_pod("p", volumes=USES_FILES), False),
+        (make_pod("p", nodeName="a", namespace="other", volumes=USES_FILES), False),
+        (make_pod("p", nodeName="a", volumes=[{"name": "files", "emptyDir": {}}]), False),
+    ],
+)
+def test_pods_on_a_node_use_their_claims(pod: Object, used: bool) -> None:
+    assert uses(pod, CLAIM) is used
+
+
+def test_ephemeral_claim_is_protected_until_its_pod_ends() -> None:
+    pod = with_scratch("p")
+    pod["spec"]["nodeName"] = "a"
+    pod["metadata"]["uid"] = "1"
+    owner = {"kind": "Pod", "name": "p", "uid": "1", "controller": True}
+    mine = {"metadata": {"name": "p-scratch", "namespace": "default", "ownerReferences": [owner]}}
+    assert uses(pod, mine)
+    assert not uses(pod, {"metadata": mine["metadata"] | {"ownerReferences": []}})
+    assert not uses(pod | {"metadata": pod["metadata"] | ENDED}, mine)
+
+
+async def test_an_unprotected_claim_is_protected(tmp_path: Path) -> None:
+    clock = FastClock(speed=10)
+    path = VOLUME_CLAIMS.path("default", "files")
+    async with api_server(tmp_path, clock) as client:
+        await client.create(VOLUME_CLAIMS.path("default"), CLAIM)
+        await client.patch(path, {"metadata": {"finalizers": None}})
+        async with running(ControllerManager(client, clock=clock)):
+            await eventually(
+                lambda: client.get(path), holds=lambda claim: claim["metadata"].get("finalizers") == [PROTECTION]
+            )
+
+
+def with_scratch(name: str, **fields: Any) -> Object:
+    template = {"spec": SPEC, **fields}
+    return make_pod(name, volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}])
+
+
+def test_another_s_claim_keeps_the_pod_from_its_node() -> None:
+    pod = with_scratch("p")
+    claim = {"metadata": {"name": "p-scratch", "namespace": "default"}, "spec": {"volumeName": "v"}}
+    decision = schedule(pod, [make_node("a")], [], [claim])
+    assert decision.message == (
+        "0/1 nodes are available: PVC default/p-scratch was not created for pod default/p (pod is not owner). not found"
+    )
+
+
+async def test_obstacle_to_ephemeral_claim_is_reported_and_retried(tmp_path: Path) -> None:
+    clock = FastClock(speed=10)
+    async with (
+        api_server(tmp_path, clock) as client,
+        running(EphemeralVolumeController(client, clock=clock), ClaimProtection(client, clock=clock)),
+    ):
+        mine = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": SPEC}
+        await client.create(VOLUME_CLAIMS.path("default"), mine)
+        await client.create(PODS.path("default"), with_scratch("p"))
+        events = await eventually(lambda: client.list(EVENTS.path("default")), holds=lambda events: events)
+        assert events[0]["message"] == (
+            "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p (pod is not owner)"
+        )
+        await client.delete(VOLUME_CLAIMS.path("default", "p-scratch"))
+        await eventually(
+            lambda: client.list(VOLUME_CLAIMS.path("default")),
+            holds=lambda claims: claims and claims[0]["metadata"].get("ownerReferences"),
+        )

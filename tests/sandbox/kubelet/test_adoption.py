@@ -127,8 +127,7 @@ def test_process_with_reused_id_is_never_signalled() -> None:
 async def test_no_secret_on_disk_can_be_read_by_others(world: World) -> None:
     await world.run(pod("web", "sleep", "887"))
     await world.ready("web")
-    place = world.attempt("web").directory
-    assert (place / "spec.json").stat().st_mode & 0o077 == 0
+    assert (world.attempt("web").directory / "spec.json").stat().st_mode & 0o077 == 0
 
 
 async def test_environment_of_cluster_does_not_reach_a_container(world: World) -> None:

@@ -1,4 +1,4 @@
-"""A container's environment, its command and its volumes, as Kubernetes' documentation promises them."""
+"""A container's environment, its command and its volumes, as Kubernetes' documentation promises them; addresses and paths in them."""
 
 import base64
 import json
@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from grid.sandbox.client import Object
+from grid.sandbox.kubelet.clusterips import addresses_in, replaced
 from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, environment_of, expand
+from grid.sandbox.kubelet.mounts import Mounts
 from grid.sandbox.kubelet.process_runtime import checked_name
 from grid.sandbox.kubelet.volumes import mount_places
 from tests.sandbox.kubelet.support import CLAIM_SPEC, World, pod
@@ -139,8 +142,7 @@ async def test_volume_paths_are_real_except_inside_secrets(world: World) -> None
         "workingDir": "/data",
     }
     show = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['DIR'], os.environ['KEPT'], os.getcwd()]))"
-    body = pod("paths", "python", "-c", show, container=container, mounts={"/data": {"emptyDir": {}}})
-    await world.run(body)
+    await world.run(pod("paths", "python", "-c", show, container=container, mounts={"/data": {"emptyDir": {}}}))
     await world.phase("paths", "Succeeded")
     real = str(world.runtime.pod_directory(world.api.pod("paths")["metadata"]["uid"]) / "volumes" / "data")
     arguments, directory, kept, cwd = json.loads(world.log("paths"))
@@ -252,3 +254,82 @@ async def test_loopback_address_in_variable_is_that_of_pod() -> None:
     values_ = {"ALONE": "127.0.0.1", "AFTER": "http://$(ALONE):1/", "WITHIN": "http://127.0.0.1:1/"}
     resolved = await values({"env": [{"name": name, "value": value} for name, value in values_.items()]})
     assert resolved == {"ALONE": "127.64.0.9", "AFTER": "http://127.64.0.9:1/", "WITHIN": "http://127.0.0.1:1/"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("10.96.3.7", "127.48.3.8"),
+        ("tcp://10.96.3.7:8786", "tcp://127.48.3.8:8786"),
+        ("--address=10.96.3.7,10.96.3.70", "--address=127.48.3.8,127.48.3.71"),
+        ("connect to 10.96.3.7.", "connect to 127.48.3.8."),
+        ("ray://user@10.96.3.7/x?to=10.96.3.7", "ray://user@127.48.3.8/x?to=127.48.3.8"),
+        ("110.96.3.7 10.96.3.701 1.10.96.3.7 10.96.3.7.1", "110.96.3.7 10.96.3.701 1.10.96.3.7 10.96.3.7.1"),
+    ],
+)
+def test_an_address_is_replaced_only_as_a_whole(text: str, wanted: str) -> None:
+    assert replaced(text, {"10.96.3.7": "127.48.3.8", "10.96.3.70": "127.48.3.71"}) == wanted
+
+
+@given(address=st.lists(st.integers(0, 255).map(str), min_size=4, max_size=4).map(".".join), port=st.integers(1, 65535))
+def test_every_address_in_a_url_is_found(address: str, port: int) -> None:
+    url = f"tcp://{address}:{port}"
+    local = address.startswith(("127.", "0."))
+    assert addresses_in([url]) == (frozenset() if local else {address})
+    assert replaced(url, {address: "HERE"}) == f"tcp://HERE:{port}"
+
+
+async def test_the_command_and_the_environment_name_services_alike(world: World) -> None:
+    world.services.places = {"10.96.3.7": "127.48.3.8"}
+    environment: list[Any] = [
+        {"name": "SCHEDULER", "value": "tcp://10.96.3.7:8786"},
+        {"name": "OTHER", "value": "10.9.9.9"},
+        {"name": "DERIVED", "value": "$(SCHEDULER)/x"},
+    ]
+    container = {"env": environment, "args": ["10.96.3.7"]}
+    await world.run(pod("says", "echo $SCHEDULER $OTHER $DERIVED 10.96.3.7 $0", container=container))
+    await world.phase("says", "Succeeded")
+    assert world.log("says") == "tcp://127.48.3.8:8786 10.9.9.9 tcp://127.48.3.8:8786/x 127.48.3.8 127.48.3.8"
+    assert [set(asked) for asked in world.services.asked] == [{"10.96.3.7", "10.9.9.9"}]
+
+
+async def test_a_secret_is_given_as_it_is(world: World) -> None:
+    world.services.places = {"10.96.3.7": "127.48.3.8"}
+    secret = {"metadata": {"name": "s"}, "data": {"url": "MTAuOTYuMy43"}}
+    await world.api.create("/api/v1/namespaces/default/secrets", secret)
+    container = {"env": [{"name": "URL", "valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}}]}
+    await world.run(pod("secret", "echo $URL", container=container))
+    await world.phase("secret", "Succeeded")
+    assert world.log("secret") == "10.96.3.7"
+
+
+_NAMES = st.text("abcxyz0189_.-", min_size=1, max_size=6).filter(lambda text: text not in (".", ".."))
+_PATHS = st.lists(_NAMES, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
+_BEFORE = st.sampled_from(["", " ", "=", ":", ",", "'", '"', "(", "--dir=", "a b ", ";", "|", "<", ">"])
+_AFTER = st.sampled_from(["", " ", ":", ",", "'", '"', ")", "/", "/x", "/x/y.txt", ";", "|"])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("/data", "/real/d"),
+        ("/data/x.csv", "/real/d/x.csv"),
+        ("--root=/mnt/project:/data", "--root=/real/p:/real/d"),
+        ("cd /mnt/project && python main.py > '/data/out'", "cd /real/p && python main.py > '/real/d/out'"),
+        ("/mnt/project/sub/x", "/real/s/x"),
+        ("/mnt/project/subway", "/real/p/subway"),
+        ("/data2 /data-old /data.bak /mnt/data", "/data2 /data-old /data.bak /mnt/data"),
+        (
+            "http://127.0.0.1:8888/data s/data/x/ ~/data ${HOME}/data",
+            "http://127.0.0.1:8888/data s/data/x/ ~/data ${HOME}/data",
+        ),
+    ],
+)
+def test_path_is_rewritten_only_where_it_stands_alone(text: str, wanted: str) -> None:
+    places = {"/data/": "/real/d", "/mnt/project": "/real/p", "/mnt/project/sub": "/real/s"}
+    assert Mounts(places).rewrite(text) == wanted
+
+
+@given(path=_PATHS, before=_BEFORE, after=_AFTER)
+def test_a_path_between_separators_is_always_found(path: str, before: str, after: str) -> None:
+    assert Mounts({path: "/R"}).rewrite(before + path + after) == before + "/R" + after

@@ -90,8 +90,7 @@ async def test_the_initial_nodes_join_not_ready_and_become_ready(
     await eventually(lambda: ready(api, name) == "False", "it joins not ready")
     node = await up(api, clock, name)
     assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "m5.2xlarge"
-    assert node["status"]["capacity"]["cpu"] == "8"
-    assert node["status"]["allocatable"]["cpu"] == "7920m"
+    assert (node["status"]["capacity"]["cpu"], node["status"]["allocatable"]["cpu"]) == ("8", "7920m")
     address = ipaddress.ip_address(node["status"]["addresses"][0]["address"])
     assert address in ipaddress.ip_network("127.32.0.0/12")
     path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"

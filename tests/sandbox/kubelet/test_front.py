@@ -76,8 +76,7 @@ def listening(world: World) -> dict[tuple[str, int], str]:
 
 
 def opened() -> dict[str, str]:
-    expires = int(time.time()) + 60
-    return {TOKEN_HEADER: token("abc", KEY, expires), "Authorization": f"token {TOKEN}"}
+    return {TOKEN_HEADER: token("abc", KEY, int(time.time()) + 60), "Authorization": f"token {TOKEN}"}
 
 
 def mechanism_of(address: tuple[str, int]) -> bytes:

@@ -100,8 +100,7 @@ async def test_a_program_that_is_too_old_is_said(tmp_path: Path, monkeypatch: py
 
 async def test_containers_find_a_needed_program_wherever_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = program(tmp_path / "elsewhere", "newjava", "echo openjdk 17.0.15 2025-04-15", monkeypatch)
-    images = ImageStore(tmp_path / "images", image_that_needs("newjava", 17))
-    pulled, _ = await images.pull("team/needy:1")
+    pulled, _ = await ImageStore(tmp_path / "images", image_that_needs("newjava", 17)).pull("team/needy:1")
     assert (pulled.environment / "bin" / "newjava").readlink() == place
 
 
@@ -132,8 +131,7 @@ async def test_pod_with_unknown_image_waits_and_lists_images(world: World) -> No
     assert "compute-grid/jupyterlab:4.6" in waiting["message"]
     waiting = (await world.reason("typo", "ImagePullBackOff"))["state"]["waiting"]
     assert waiting["message"].startswith('Back-off pulling image "compute-grid/jupyterlap:4.6": ErrImagePull: image')
-    messages = list(world.api.messages("typo", "Failed"))
-    assert messages[1:] == ["Error: ErrImagePull", "Error: ImagePullBackOff"]
+    assert list(world.api.messages("typo", "Failed"))[1:] == ["Error: ErrImagePull", "Error: ImagePullBackOff"]
     assert world.api.status("typo")["phase"] == "Pending"
     world.clock.jump(10)
     await eventually(lambda: world.api.events("typo", "Pulling")[0]["count"] == 2, "it is tried again")

@@ -138,8 +138,7 @@ async def test_following_ends_when_the_container_does(site: Site) -> None:
     await world.ready("job")
     following = asyncio.create_task(site.get("/containerLogs/default/job/run?follow=true"))
     await asyncio.sleep(0.2)  # by then it follows; if it does not, it gets the same
-    attempt = world.attempt("job")
-    (attempt.directory / "root" / "go").touch()
+    (world.attempt("job").directory / "root" / "go").touch()
     assert await following == (200, "one\ntwo\n")
 
 

@@ -35,7 +35,6 @@ PLANTED_PYTHON = (
     # Asked for at start, and not installed.
     *("argcomplete.py", "django.py", "_winapi.py", "storemagic.py", "_pydevd_bundle_ext.py"),
 )
-PLANTED_SHELL = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".bash_logout")
 
 
 @dataclass
@@ -60,7 +59,7 @@ class Lab:
     def plant(self) -> None:
         for name in PLANTED_PYTHON:
             self._write(name, f"open({str(self.witness)!r}, 'a').write({name!r} + '\\n')\n")
-        for name in PLANTED_SHELL:
+        for name in (".bashrc", ".bash_profile", ".bash_login", ".profile", ".bash_logout"):
             self._write(name, f"echo {name} >> {self.witness}\n")
         self._write("beside.py", "WORD = 'a module beside the notebook'\n")
 

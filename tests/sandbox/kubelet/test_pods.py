@@ -60,8 +60,7 @@ async def test_pod_is_ready_while_running_and_gone_after_end(world: World) -> No
     assert status["phase"] == "Running"
     assert status["podIP"].startswith("127.")
     await eventually(lambda: world.log("web") == "up")
-    log = world.attempt("web").directory / "log" / "0.log"
-    kept = os.open(log, os.O_RDONLY)
+    kept = os.open(world.attempt("web").directory / "log" / "0.log", os.O_RDONLY)
     await world.delete("web")
     await world.gone("web")
     assert os.read(kept, 4096).endswith(b"bye\n")
@@ -140,8 +139,7 @@ async def test_a_pod_whose_sidecar_still_works_has_not_ended(world: World) -> No
     await world.run(pod("job", "sleep 0.2", initContainers=[sidecar], volumes=[{"name": "v", "emptyDir": {}}]))
     await eventually(lambda: world.api.container("job").get("state", {}).get("terminated"))
     assert world.api.status("job")["phase"] == "Running"
-    uid = world.api.pod("job")["metadata"]["uid"]
-    (world.runtime.pod_directory(uid) / "volumes" / "v" / "go").touch()
+    (world.runtime.pod_directory(world.api.pod("job")["metadata"]["uid"]) / "volumes" / "v" / "go").touch()
     status = await world.phase("job", "Succeeded")
     ended = status["initContainerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["message"]) == (0, "saved")

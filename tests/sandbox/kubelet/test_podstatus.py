@@ -73,8 +73,7 @@ def frame(**more: object) -> PodFrame:
 
 def test_a_time_moves_only_when_its_fact_changes() -> None:
     first = build_status(frame(), [view(runs=True, ready=True)], {}, NOW)
-    later = build_status(frame(), [view(runs=True, ready=True)], first, NOW + timedelta(minutes=5))
-    assert later == first
+    assert build_status(frame(), [view(runs=True, ready=True)], first, NOW + timedelta(minutes=5)) == first
     unready = build_status(frame(), [view(runs=True)], first, NOW + timedelta(minutes=5))
     times = {item["type"]: item["lastTransitionTime"] for item in unready["conditions"]}
     assert (times["Ready"], times["Initialized"]) == ("2026-11-21T09:05:00Z", "2026-11-21T09:00:00Z")

@@ -72,8 +72,7 @@ async def test_a_container_runs_until_it_is_asked_to_end(runtime: SimulatedRunti
 async def test_simulated_container_ends_as_its_play_says(
     runtime: SimulatedRuntime, clock: JumpClock, play: str, seconds: float, end: tuple[int, str, int | None]
 ) -> None:
-    attempt = await runtime.start(spec(env={VARIABLE: play}))
-    exit = (await ended_after(runtime, clock, attempt, seconds)).exit
+    exit = (await ended_after(runtime, clock, await runtime.start(spec(env={VARIABLE: play})), seconds)).exit
     assert exit is not None
     assert (exit.code, exit.reason, exit.signal or None) == end
 

@@ -1,8 +1,8 @@
-"""Services of an API server in memory, followed: served, changed, gone, and the same after a restart."""
+"""Services of an API server in memory, followed and forwarded: both directions, slow, broken, gone, and after a restart."""
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from grid.core.errors import GridError
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.serviceproxy import ServiceProxy
+from grid.sandbox.serviceproxy.endpoints import Backend
+from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.sandbox.kubelet.support import FakeApi, JumpClock
 from tests.sandbox.serviceproxy.support import ask, named, serving
 from tests.support.waiting import eventually
@@ -104,8 +106,7 @@ async def test_a_service_that_changes_or_goes_is_followed(stage: Stage) -> None:
         await stage.pod("p", 1)
         await stage.answers("a")
         place = stage.place
-        ports = [{"port": 8787, "targetPort": b}]
-        await stage.api.patch(SERVICE, {"spec": {"ports": ports}})
+        await stage.api.patch(SERVICE, {"spec": {"ports": [{"port": 8787, "targetPort": b}]}})
         await stage.answers("b", 8787)
         assert await stage.answer(8786) == "refused"
         await stage.api.patch(SERVICE, {"spec": {"selector": {"app": "other"}}})
@@ -168,3 +169,107 @@ async def test_a_port_that_somebody_has_taken_is_tried_again(stage: Stage, caplo
 def _free(address: str, port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((address, port)) != 0
+
+
+PLACE = "127.48.255.200"
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[ForwardedConnections]:
+    connections = ForwardedConnections()
+    yield connections
+    await connections.close()
+    assert len(connections) == 0
+
+
+@pytest.fixture
+def deaf() -> Iterator[Backend]:
+    """A port that is taken and at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield Backend("127.0.0.1", bound.getsockname()[1])
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def listen(connections: ForwardedConnections, *backends: Backend) -> tuple[Listener, int]:
+    listener = Listener(PLACE, 0, backends, connections)
+    return listener, int(listener._socket.getsockname()[1])
+
+
+async def until_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers only once the question is complete."""
+    question = await reader.read()
+    writer.write(b"<" + question + b">")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_half_that_ended_leaves_the_other_open(connections: ForwardedConnections) -> None:
+    async with serving(until_the_end) as behind:
+        listener, port = listen(connections, Backend("127.0.0.1", behind))
+        reader, writer = await asyncio.open_connection(PLACE, port)
+        writer.write(b"x" * 300_000)
+        writer.write_eof()
+        assert await reader.read() == b"<" + b"x" * 300_000 + b">"
+        writer.close()
+        await writer.wait_closed()
+        await eventually(lambda: not len(connections), "the connection is forgotten")
+        await listener.close()
+
+
+async def test_backends_take_turns_and_see_who_calls(connections: ForwardedConnections) -> None:
+    async with serving(named("a")) as a, serving(named("b")) as b:
+        listener, port = listen(connections, Backend("127.0.0.1", a), Backend("127.0.0.1", b))
+        answers = [await ask(PLACE, port, caller="127.64.0.9") for _ in range(4)]
+        assert sorted(answers) == ["a 127.64.0.9"] * 2 + ["b 127.64.0.9"] * 2
+        listener.lead_to([Backend("127.0.0.1", b)])
+        assert {await ask(PLACE, port) for _ in range(2)} == {"b 127.0.0.1"}
+        await listener.close()
+
+
+async def test_unresponsive_backend_is_skipped(connections: ForwardedConnections, deaf: Backend) -> None:
+    async with serving(named("b")) as b:
+        listener, port = listen(connections, deaf, Backend("127.0.0.1", b))
+        assert {await ask(PLACE, port) for _ in range(3)} == {"b 127.0.0.1"}
+        await listener.close()
+
+
+async def test_with_nobody_behind_it_a_connection_breaks_at_once(
+    connections: ForwardedConnections, deaf: Backend
+) -> None:
+    listener, port = listen(connections, deaf)
+    with pytest.raises(ConnectionResetError):
+        await ask(PLACE, port)
+    await listener.close()
+    with pytest.raises(ConnectionRefusedError):
+        await ask(PLACE, port)
+
+
+async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy(
+    connections: ForwardedConnections,
+) -> None:
+    before = open_files()
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(10):
+            writer.write(data)
+        writer.close()
+
+    async with serving(echo) as behind:
+        listener, port = listen(connections, Backend("127.0.0.1", behind))
+        pairs = [await asyncio.open_connection(PLACE, port) for _ in range(20)]
+        await listener.close()
+        for reader, writer in pairs:
+            writer.write(b"still")
+            assert await reader.readexactly(5) == b"still"
+        assert len(connections) == 20
+        await connections.close()
+        for reader, writer in pairs:
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            writer.close()
+        await eventually(lambda: not len(connections))
+    await eventually(lambda: open_files() <= before, "every file is closed")

@@ -26,7 +26,7 @@ from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import LaunchRequest, environments_for, projects_for, tiers_for
 from grid.executions.request import validate
-from grid.models import Environment, Execution, HardwareTier, Project, User
+from grid.models import Environment, Execution, HardwareTier, Job, Project, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class LaunchSection(forms.Form):
         """Return the field of the tier that decides whether it fits, and what it offers; None where that is the form's own."""
         return None
 
-    def launch(self, request: LaunchRequest, *, id: str, now: datetime, pools: Pools | None) -> str:
-        """Launch in a way of its own and return the address of what was made; "" where the usual way is right. Raise Rejected."""
-        return ""
+    def launch(self, request: LaunchRequest, *, id: str, now: datetime) -> Job | None:
+        """Store a valid request in a way of its own and return what was made; None where the usual way is right. Raise Rejected."""
+        return None
 
     def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
         """Add each problem at its field; return those that are not about a field of this section."""

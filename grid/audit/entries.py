@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
-from grid.models import AuditEntry, Project, User
+from grid.models import AuditEntry, Execution, Job, Project, User
 
 # Set at each save, so a change of these alone is no change.
 _BOOKKEEPING = frozenset({"updated_at", "created_at", "current_revision"})
@@ -56,6 +56,13 @@ def write_entry(
     """Create one entry with these changes, for what a snapshot does not hold or must not show; the actor may be a username."""
     about = (instance._meta.model_name or "", str(instance.pk), str(instance))
     return write_about(actor, about, changes, action=action, at=at)
+
+
+def write_launched(actor: User, launched: Execution | Job, *, at: datetime) -> None:
+    """Create the entry of a launch. What an execution was launched with is in its `spec`, and what a job runs with is in its own row."""
+    is_whole = isinstance(launched, Execution)
+    changes = {"project": ["", launched.project.name], "tier": ["", launched.tier.name]} if is_whole else {}
+    write_entry(actor, launched, changes, action=AuditEntry.Action.LAUNCHED, at=at)
 
 
 def write_about(

@@ -15,36 +15,13 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools, never_fits
 from grid.executions.kinds import kind_of
-from grid.executions.launchrequest import ClusterRequest, LaunchRequest, wrong_tier
+from grid.executions.launchrequest import ClusterRequest, ClusterSettings, LaunchRequest, wrong_tier
 from grid.executions.preview import pod_plan
 from grid.executions.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 
 SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
-
-
-class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as stored, with its rows by id. A field that another release did not store has a default; unknown fields are ignored."""
-
-    framework: str
-    environment: str
-    head_tier: str
-    tier: str
-    workers_minimum: int = 1
-    workers_maximum: int = 1
-    autoscale: bool = False
-    target_cpu: int = 0
-    target_memory: int = 0
-    on_demand: bool = False
-    local_storage: str = ""
-
-
-def cluster_settings(request: ClusterRequest) -> dict[str, Any]:
-    """Return the request as JSON, with its rows by id; `read_cluster_settings` reads it back."""
-    rows = {"environment": request.environment.pk, "head_tier": request.head_tier.pk, "tier": request.tier.pk}
-    stored: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(request) | rows)))
-    return stored
 
 
 def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:

@@ -110,6 +110,22 @@ class RunAttempt:
     number: int
 
 
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as stored, with its rows by id. A field that another release did not store has a default; unknown fields are ignored."""
+
+    framework: str
+    environment: str
+    head_tier: str
+    tier: str
+    workers_minimum: int = 1
+    workers_maximum: int = 1
+    autoscale: bool = False
+    target_cpu: int = 0
+    target_memory: int = 0
+    on_demand: bool = False
+    local_storage: str = ""
+
+
 @dataclass(frozen=True)
 class ClusterRequest:
     """The form's values. A target of 0 leaves that metric out; without `autoscale` there are always `workers_minimum` workers."""
@@ -134,6 +150,13 @@ class ClusterRequest:
     def slots(self) -> int:
         """The slots that it needs: one for the head, and one for each worker that it may grow to."""
         return 1 + self.most_workers
+
+    @property
+    def as_stored(self) -> dict[str, Any]:
+        """The request as JSON, with its rows by id; `grid.clusters.request.read_cluster_settings` reads it back."""
+        rows = {"environment": self.environment.pk, "head_tier": self.head_tier.pk, "tier": self.tier.pk}
+        stored: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(self) | rows)))
+        return stored
 
 
 @dataclass(frozen=True)

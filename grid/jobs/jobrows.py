@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from django.db.models import Exists, OuterRef, QuerySet
 
-from grid.clusters.request import cluster_settings
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.executions.launchrequest import JobSettings, LaunchRequest, RunAttempt, StoredRows
@@ -42,7 +41,7 @@ def make_first_run(request: LaunchRequest, *, id: str, now: datetime, after: Job
         project=request.project,
         environment=request.environment,
         tier=request.tier,
-        cluster=cluster_settings(request.cluster) if request.cluster else None,
+        cluster=request.cluster.as_stored if request.cluster else None,
         created_at=now,
         launched_at=now,
         **msgspec.structs.asdict(request.job),

@@ -12,7 +12,6 @@ from django.db import transaction
 from grid.core.errors import Problem, Rejected
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
-from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.request import validate, wrong_title
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec
@@ -31,11 +30,10 @@ DELETED, ACTIVE = "deleted", "active"
 _BY_DIGEST = Expression(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
 
 
-def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str, pools: Pools | None = None) -> JobRun:
-    """Create a job whose first run starts after another. Raise Rejected with all problems."""
+def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str) -> JobRun:
+    """Create the job of a valid request. Its first run starts after another, and is validated again by then. Raise Rejected."""
     with transaction.atomic():
-        project, wrong = request.project.pk, validate(request, pools=pools)
-        if problems := [*_wrong_earlier(after, project), *wrong, *why_closed(project, now)]:
+        if problems := _wrong_earlier(after, request.project.pk) or why_closed(after.job.project_id, now):
             raise Rejected(problems)
         run = make_first_run(request, id=job_id, now=now, after=after)
     # After the transaction that stored it, because a step may reach other jobs' runs too.

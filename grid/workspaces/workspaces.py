@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
 from grid.announcements.maintenance import MAINTENANCE
-from grid.clusters.request import cluster_settings, read_cluster_settings
+from grid.clusters.request import read_cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import POD_STAYS_SENTENCE
@@ -253,7 +253,7 @@ class WorkspaceKind(PodKind):
             environment_id=execution.environment_id,
             environment_revision=launched_revision(execution),
             tier_id=execution.tier_id,
-            cluster=cluster_settings(request.cluster) if request.cluster else None,
+            cluster=request.cluster.as_stored if request.cluster else None,
             created_at=execution.requested_at,
             launched_at=execution.requested_at,
         )

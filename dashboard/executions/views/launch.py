@@ -1,6 +1,7 @@
 """The launch form, its submission, and what it shows before: the cluster's confirmation, and the objects as YAML."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -26,7 +27,7 @@ from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.states import KINDS, kind_name
 from dashboard.usage.size_records import hint_of
 from dashboard.usage.viewmodels.sizehints import SizeHint
-from grid.audit.entries import write_entry
+from grid.audit.entries import write_launched
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
@@ -35,7 +36,7 @@ from grid.executions.preview import Preview
 from grid.executions.request import submit
 from grid.executions.storage import Storage
 from grid.kube.redaction import HIDDEN
-from grid.models import AuditEntry, Execution, Job, User, Workspace
+from grid.models import Execution, Job, User, Workspace
 from grid.queue.launches import why_not_launch
 from grid.runtime import get_runtime
 
@@ -63,7 +64,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     notes: list[str] = []
     if request.method == "POST":
         form = LaunchForm(_with_choice(request.POST), user=user, kind=kind, pools=known.pools)
-        if not is_check and form.is_valid() and (launched := _submit(request, form)) is not None:
+        if not is_check and form.is_valid() and (launched := _launched(request, form)) is not None:
             return launched
     elif (again := _of_own_job(user, model)) and "kind" not in request.GET:
         return redirect(again)
@@ -86,18 +87,11 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     return render(request, "executions/launch.html", context, status=422 if form.is_bound and not is_check else 200)
 
 
-def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
-    """Redirect to the new execution, or to what this form has launched before. Return None, with errors in the form, when rejected."""
+def _launched(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
+    """Redirect to what the form launches, or to what it has launched before. Return None, with errors in the form, when rejected."""
     wanted = form.execution_id()
     try:
-        with transaction.atomic():
-            now = timezone.now()
-            for section in form.sections:
-                if url := section.launch(form.request, id=wanted, now=now, pools=form.pools):
-                    return redirect(url)
-            execution = submit(form.request, gate=why_not_launch, now=now, execution_id=wanted, pools=form.pools)
-            write_launched(form.user, execution)
-        return redirect("execution", id=execution.pk)
+        return redirect(_submit(form, wanted, timezone.now()))
     except Rejected as refused:
         form.add_problems(refused.problems)
         return None
@@ -115,6 +109,15 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
             return None
         messages.info(request, _("This form was sent twice; it was launched once."))
         return redirect(address)
+
+
+@transaction.atomic
+def _submit(form: LaunchForm, id: str, now: datetime) -> str:
+    """Store what a valid form asks for, and return its address. Raise Rejected; IntegrityError when there is something of this id."""
+    job = form.own.launch(form.request, id=id, now=now) if form.own is not None else None
+    launched = job or submit(form.request, gate=why_not_launch, now=now, execution_id=id, pools=form.pools)
+    write_launched(form.user, launched, at=now)
+    return reverse("job" if job else "execution", args=[launched.pk])
 
 
 def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
@@ -135,12 +138,6 @@ def _with_choice(data: QueryDict) -> QueryDict:
     changed = data.copy()
     changed[field] = id
     return changed
-
-
-def write_launched(person: User, execution: Execution) -> None:
-    """Write an audit entry of a launch; what it was launched with is in the execution's `spec`."""
-    changes = {"project": ["", execution.project.name], "tier": ["", execution.tier.name]}
-    write_entry(person, execution, changes, action=AuditEntry.Action.LAUNCHED, at=execution.requested_at)
 
 
 def _launched_before(id: str, owner: User) -> str | None:

@@ -13,22 +13,19 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q
 from django.forms.models import ModelChoiceIterator
-from django.urls import reverse
 
 from dashboard.executions.forms import LaunchSection, SectionPlace
 from dashboard.jobs.viewmodels.jobs import MISSED_WORDS, OVERLAP_WORDS
 from dashboard.shell.forms.fields import MAXIMUM_TEXT, PairsField, wrong_length
-from grid.audit.entries import write_entry
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, plural
-from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import JobSettings, LaunchRequest, projects_for
 from grid.jobs import jobs
 from grid.jobs.jobs import MAXIMUM_ROWS
 from grid.jobs.jobsettings import clean_folder
 from grid.jobs.schedules import ScheduleSettings
-from grid.models import AuditEntry, Execution, Job, JobRun, User
+from grid.models import Execution, Job, JobRun, User
 
 _Field = TypeVar("_Field", bound=forms.Field)
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -201,14 +198,10 @@ class JobPart(LaunchSection):
     def launch_values(self) -> dict[str, Any]:
         return {"job": self.settings()}
 
-    def launch(self, request: LaunchRequest, *, id: str, now: datetime, pools: Pools | None) -> str:
-        """Launch what starts after another run: a job with a run that waits."""
+    def launch(self, request: LaunchRequest, *, id: str, now: datetime) -> Job | None:
+        """Store what starts after another run: a job with a run that waits."""
         after = self.cleaned_data["after"]
-        if after is None:
-            return ""
-        run = jobs.create(request, after=after, now=now, job_id=id, pools=pools)
-        write_entry(request.owner, run.job, {}, action=AuditEntry.Action.LAUNCHED)
-        return reverse("job", args=[run.job_id])
+        return jobs.create(request, after=after, now=now, job_id=id).job if after is not None else None
 
     def settings(self) -> JobSettings:
         """Return what was typed; the form must have no errors."""

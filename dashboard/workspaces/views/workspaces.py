@@ -19,7 +19,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.executions.forms import tier_option
 from dashboard.executions.launch_facts import pool_states, slots_of, tier_cards
 from dashboard.executions.viewmodels.launch import Slots, slots_together
-from dashboard.executions.views.launch import write_launched
 from dashboard.shell.access import may_manage_workspace, may_see_workspace, user_of
 from dashboard.shell.forms.fields import add_problems
 from dashboard.shell.routes import id_in
@@ -29,7 +28,7 @@ from dashboard.usage.viewmodels.usage import price_words
 from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord, workspace_card
 from dashboard.workspaces.workspace_records import executions_of, page_of, read_workspace
-from grid.audit.entries import write_entry
+from grid.audit.entries import write_entry, write_launched
 from grid.clusters.request import read_cluster_settings, stored_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.reasons import Reader
@@ -134,7 +133,7 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
         try:
             with transaction.atomic():
                 resumed = rules.resume(id, **form.cleaned_data, now=timezone.now(), pools=pools)
-                write_launched(user, resumed)
+                write_launched(user, resumed, at=resumed.requested_at)
             return redirect("execution", id=resumed.pk)
         except Rejected as refused:
             form.add_problems(refused.problems)

@@ -8,7 +8,7 @@ from grid.core.quantity import format_bytes
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, folded, plural
-from grid.diagnosis.beside import PROGRAM, is_about, part_of, spec_of, subject, within
+from grid.diagnosis.beside import PROGRAM, is_about, part_of, programs, spec_of, subject, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
@@ -149,7 +149,7 @@ def _restarted(
     """Explain a container that runs again, ready or not, by the end of its previous run `last`."""
     who, at = subject(pod, status), last.finished_at or running.started_at
     restarted = _("{program} restarted {time} ago") if at else _("{program} was restarted")
-    program = _("Program") if who == _("The program") else who
+    program = _("Program") if part_of(pod, status) == "program" and len(programs(pod)) < 2 else who
     who = restarted.format(program=program, time=duration(since(at, now)))
     message = "" if status.ready else probe_message(status, running, events)
     unready = "" if status.ready else _(" It {answers}.", answers=not_ready_words(pod, status, message))

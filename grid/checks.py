@@ -138,7 +138,8 @@ def stored_secrets(
     It is the one whose value is oldest that is tried, and one of a webhook: a key that was left out is an old one.
     """
     tried = [stored for alias in databases or () for stored in _oldest(alias)]
-    return [_unreadable(name, ciphertext) for name, ciphertext in tried if not _is_readable(ciphertext)]
+    keys = settings.ENCRYPTION_KEYS
+    return [_unreadable(name, text) for name, text in tried if not any(is_encrypted_with(key, text) for key in keys)]
 
 
 def _oldest(alias: str) -> Iterator[tuple[str, str]]:
@@ -153,10 +154,6 @@ def _oldest(alias: str) -> Iterator[tuple[str, str]]:
     if RemoteRepository._meta.db_table in present:
         for remote in RemoteRepository.objects.using(alias).order_by("changed_at")[:1]:
             yield f"of the remote repository {remote}", remote.ciphertext
-
-
-def _is_readable(ciphertext: str) -> bool:
-    return any(is_encrypted_with(key, ciphertext) for key in settings.ENCRYPTION_KEYS)
 
 
 def _unreadable(name: str, ciphertext: str) -> CheckMessage:

@@ -35,7 +35,7 @@ from grid.kube.hub import Hub  # noqa: E402
 from grid.kube.objects import Pod  # noqa: E402
 from grid.kube.reflector import ListWatch, Reflector  # noqa: E402
 from grid.kube.resources import PODS  # noqa: E402
-from grid.kube.store import Freshness, Store  # noqa: E402
+from grid.kube.store import Store  # noqa: E402
 from grid.models import WorkspaceGrant  # noqa: E402
 from grid.observability import tracing  # noqa: E402
 from grid.runtime import started  # noqa: E402
@@ -72,10 +72,6 @@ gate = GrantGate(
 )
 
 
-def _execution_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(_EXECUTION, "")
-
-
 async def _problem() -> str:
     """Return why nobody can be served now, or "": without the database nobody is admitted, without the first list no pod is known."""
     try:
@@ -105,7 +101,8 @@ async def start() -> None:
     more_logs = VerbosityFollower("proxy", database.background.run)
     lives: dict[str, Life] = {"grants": gate.run, "verbose logs": more_logs.run}
     for id in await database.background.run(data_planes):
-        api, pods = api_of(id), Store[Pod]("pods", indexes={"execution": _execution_of})
+        api = api_of(id)
+        pods = Store[Pod]("pods", indexes={"execution": lambda pod: pod.metadata.labels.get(_EXECUTION, "")})
         _apis.append(api)
         _stores.append(pods)
         lives[f"pods of {id}"] = Reflector(api, ListWatch(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub()).run
@@ -115,17 +112,15 @@ async def start() -> None:
 
 
 async def _serve_metrics(lives: dict[str, Life]) -> None:
-    endpoint = MetricsEndpoint(CacheCollector(_caches))
+    endpoint = MetricsEndpoint(
+        CacheCollector(lambda: {pods.name: pods.freshness(time.monotonic()) for pods in _stores})
+    )
     try:
         await endpoint.start(settings.METRICS_HOST, settings.PROXY_METRICS_PORT)
     except OSError as error:  # people's programs are worth more than their numbers
         logger.error("metrics are not served, and all else works: %s", error)
     lives["loop"] = endpoint.loop_watch.run
     _endpoints.append(endpoint)
-
-
-def _caches() -> dict[str, Freshness]:
-    return {pods.name: pods.freshness(time.monotonic()) for pods in _stores}
 
 
 async def stop() -> None:

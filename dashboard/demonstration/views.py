@@ -121,6 +121,7 @@ def demonstration_view(state: Mapping[str, Any]) -> dict[str, Any]:
     nodes, changes = plural(state["nodes"], "node", "nodes"), plural(state["changes"], "change", "changes")
     all_pods = plural(state["pods"], "pod", "pods")
     pods, churn = state["wanted"]["pods"], ceil(state["wanted"]["churn"])
+    step = 1 if pods % _PODS_STEP else _PODS_STEP  # a browser would round other numbers, and submit those unseen
     nodes_words = _("Nodes are added above 30 pods for each node.")
     churn_words = _("Workers that come and go, jobs that end, failures.")
     return {
@@ -129,16 +130,11 @@ def demonstration_view(state: Mapping[str, Any]) -> dict[str, Any]:
         "out_of_stock": ", ".join(state["outOfStock"]),
         "pools": state["pools"],
         "sliders": (
-            Slider("pods", _("Pods"), nodes_words, pods, MOST_PODS, _step(pods)),
+            Slider("pods", _("Pods"), nodes_words, pods, MOST_PODS, step),
             Slider("churn", _("Changes a second"), churn_words, churn, MOST_CHURN, 1),
         ),
         "failures": FAILURES,
     }
-
-
-def _step(pods: int) -> int:
-    """Return the slider's step; 1 for an odd number of pods, because a browser would round it and submit another number unseen."""
-    return 1 if pods % _PODS_STEP else _PODS_STEP
 
 
 _NOT_HERE = _("This page is for demonstrations on the embedded cluster.")

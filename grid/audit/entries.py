@@ -16,11 +16,9 @@ _BOOKKEEPING = frozenset({"updated_at", "created_at", "current_revision"})
 
 def snapshot(instance: models.Model) -> dict[str, Any]:
     """Return every field as JSON: the keys of related objects, the names of chosen ones, and exact numbers as text."""
-    values = {
-        field.name: _plain(getattr(instance, field.attname))
-        for field in instance._meta.concrete_fields
-        if field.name not in _BOOKKEEPING
-    }
+    fields = [field for field in instance._meta.concrete_fields if field.name not in _BOOKKEEPING]
+    stored = {field.name: getattr(instance, field.attname) for field in fields}
+    values = {name: str(value) if isinstance(value, Decimal) else value for name, value in stored.items()}
     for name in choices_of(instance):
         values[name] = sorted(map(str, getattr(instance, name).all())) if instance.pk else []
     return values | (instance.people() if isinstance(instance, Project) else {})
@@ -85,7 +83,3 @@ def write_about(
         object_name=name[:200],
         changes=dict(changes),
     )
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Decimal) else value

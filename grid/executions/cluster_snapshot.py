@@ -143,7 +143,9 @@ class ClusterSnapshotLister:
                     groups=_by_pool(groups, nodes, remembered),
                     templates={pool: template.node for pool, template in templates.items()},
                     templates_own={pool: template.own for pool, template in templates.items()},
-                    holder=_anonymous,
+                    holder=lambda pod: _(
+                        "another pod"
+                    ),  # without words it is named, and the execution's owner reads this
                     claims=claims,
                     volumes=volumes,
                     classes=classes,
@@ -193,11 +195,6 @@ def _by_pool(
             if pool := labels.get(NODE_POOL):
                 names.update(cloud_names(pool, labels, has_nodes=has_nodes))
     return groups_by_pool(groups, names)
-
-
-def _anonymous(pod: Pod) -> str:
-    """Return words for any pod, because without words it is named, and the message is read by the execution's owner."""
-    return _("another pod")
 
 
 def _asks_for_pods(pod: Pod) -> bool:

@@ -7,10 +7,12 @@ from grid.announcements import maintenance
 from grid.clusters import reasons as cluster_reasons
 from grid.clusters.kind import ClusterKind
 from grid.core import reasons
+from grid.environments import revisions
 from grid.executions import kinds, lifecycle, reasons as execution_reasons, request
 from grid.executions.podkind import PodKind
 from grid.files import stored_remotes
 from grid.files.filesaving import FileSaving
+from grid.jobs import runsteps
 from grid.jobs.jobrows import JobKind
 from grid.logs import knowledge
 from grid.models import Kind
@@ -36,5 +38,6 @@ def compose() -> None:
     lifecycle.on_enter(startups.record_start)
     lifecycle.on_enter(outbox.record_state)
     lifecycle.on_slots_freed(usage.end_all)
-    for words in (budgets, cluster_reasons, departures, execution_reasons, gate, maintenance, sharing, shutdown_rules):
+    of_executions = (cluster_reasons, execution_reasons, runsteps, shutdown_rules)
+    for words in (*of_executions, budgets, departures, gate, maintenance, revisions, sharing):
         reasons.register(words.SENTENCES)

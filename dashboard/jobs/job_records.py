@@ -85,9 +85,6 @@ def _why_it_waits(schedule: Schedule, now: datetime) -> str:
 JOBS_PER_PAGE = 24
 RUNS_PER_PAGE = 50
 _Row = TypeVar("_Row", bound=Model)
-_OF_RUNS = (
-    "number", "sweep", "parameters", "requested_at", "requested_by", "outcome", "message", "next_attempt_at",
-)  # fmt: skip
 _UNREADABLE = RunRecord(title="", environment="", environment_name="unknown", tier="", tier_name="unknown")
 
 
@@ -234,7 +231,14 @@ def _lines(
     records = {pk: _read_record(row) for pk, row in settings.items()}
     return {
         pk: jobs.RunLine(
-            **{name: getattr(run, name) for name in _OF_RUNS},
+            number=run.number,
+            sweep=run.sweep,
+            parameters=run.parameters,
+            requested_at=run.requested_at,
+            requested_by=run.requested_by,
+            outcome=run.outcome,
+            message=run.words,
+            next_attempt_at=run.next_attempt_at,
             record=records[run.settings_id],
             after=str(run.after) if all_attempts and run.after else "",
             attempts=attempts[pk] if all_attempts else attempts[pk][-1:],

@@ -20,7 +20,7 @@ from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
 from grid.environments import buildjobs
 from grid.environments.buildjobs import BuildSettings, RevisionOrder
-from grid.environments.revisions import IMAGE_NAME, BuildProgress, record_progress, record_waiting, to_build
+from grid.environments.revisions import IMAGE_NAME, SILENT, BuildProgress, record_progress, record_silence, to_build
 from grid.executions.apply import end_of_log, list_all
 from grid.executions.context import Context
 from grid.kube.api import KubeApi
@@ -41,7 +41,6 @@ _BUILT_ELSEWHERE = _(
     "It stands on an image of the embedded cluster, or is named after one, and no registry has those. "
     "Make it again on top of a revision whose image is in a registry."
 )
-_NOT_ANSWERING = _("The cluster does not answer now. The build continues, or begins again, as soon as it does.")
 _UNREADABLE = _("The cluster said something about this build that cannot be read; it may be of another release.")
 
 
@@ -129,7 +128,7 @@ class JobBuilder:
             if pod is not None and pod.status.phase != "Pending"
             else ""
         )
-        log, before = log or revision.log, revision.message
+        log, before = log or revision.log, revision.words
         return buildjobs.progress_of(job, pod, log, order=order, settings=self._settings, before=before)
 
     async def _job(self, order: RevisionOrder) -> RawObject:
@@ -184,7 +183,7 @@ class RevisionBuilds:
                 if not self._troubles.handles(error):
                     logger.exception("environment=%s revision=%d not built", revision.environment_id, revision.number)
         if not answers:
-            raise ClusterUnavailable(_NOT_ANSWERING)
+            raise ClusterUnavailable(SILENT)
         return LOOK_SECONDS if revisions else None
 
     async def _follow(self, revision: EnvironmentRevision) -> bool:
@@ -201,7 +200,7 @@ class RevisionBuilds:
             logger.info(
                 "environment=%s revision=%d not asked reason=%s", revision.environment_id, revision.number, error
             )
-            await context.due_work(record_waiting, revision.pk, _NOT_ANSWERING)
+            await context.due_work(record_silence, revision.pk)
             return False
         await context.due_work(record_progress, revision.pk, progress, now=context.clock())
         if progress.state != "building":

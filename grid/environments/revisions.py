@@ -19,6 +19,7 @@ from grid.audit import entries as audit
 from grid.clusters.frameworkversions import Declared, declared, pair_sentences
 from grid.configuration import BUILDS_PER_PERSON, value_of
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Sentence
 from grid.core.regexes import Expression
 from grid.core.requirementlines import BUILT_HERE, parse_requirements
 from grid.core.translation import gettext as _
@@ -37,6 +38,12 @@ _CUT_SHORT = _(
     "Look at the cluster's log, then make the revision again.",
     times=MOST_BUILDS,
 )
+SILENT = _("The cluster does not answer now. The build continues, or begins again, as soon as it does.")
+_BEYOND_LIMIT = _("It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.")
+SENTENCES: dict[str, Sentence] = {
+    "builder_silent": lambda values, reader: SILENT,
+    "builds_of_person": lambda values, reader: _BEYOND_LIMIT.format(most=values["most"]),
+}
 
 
 class BuildProgress(msgspec.Struct, frozen=True):
@@ -141,8 +148,7 @@ def to_build() -> list[EnvironmentRevision]:
         else:
             waiting.append(pk)
     if waiting:
-        why = _("It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.")
-        _say(building.filter(pk__in=waiting), why.format(most=most))
+        _wait(building.filter(pk__in=waiting), "builds_of_person", most=most)
     return list(building.filter(pk__in=chosen).select_related("base").order_by("pk"))
 
 
@@ -170,6 +176,7 @@ def record_progress(revision_id: int, progress: BuildProgress, *, now: datetime)
 
 def _note(revision: EnvironmentRevision, progress: BuildProgress, now: datetime) -> None:
     revision.log, revision.message = progress.log or revision.log, progress.message
+    revision.reason, revision.reason_values = "", {}
     if progress.state == State.READY:
         revision.state, revision.ready_at = State.READY, now
         revision.digest, revision.image = progress.digest, progress.image or revision.image
@@ -180,13 +187,14 @@ def _note(revision: EnvironmentRevision, progress: BuildProgress, now: datetime)
         revision.state, revision.message = State.FAILED, _CUT_SHORT
 
 
-def record_waiting(revision_id: int, why: str) -> None:
-    _say(EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING), why)
+def record_silence(revision_id: int) -> None:
+    _wait(EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING), "builder_silent")
 
 
-def _say(revisions: QuerySet[EnvironmentRevision], why: str) -> None:
+def _wait(revisions: QuerySet[EnvironmentRevision], reason: str, **values: int) -> None:
     """Store why they wait, unless they say so already: an update wakes their pages."""
-    revisions.exclude(message=why).update(message=why)
+    why = {"reason": reason, "reason_values": values}
+    revisions.exclude(**why).update(message="", **why)
 
 
 def uses_of(environment_id: str) -> dict[int, RevisionUses]:

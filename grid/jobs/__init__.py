@@ -7,5 +7,5 @@ like any other.
 
 PUBLIC = (
     "deadlines", "jobrows", "jobruns", "jobs", "jobsettings", "runmetrics.collector", "runmetrics.lines",
-    "scheduler", "schedules", "scheduletimes",
+    "runsteps", "scheduler", "schedules", "scheduletimes",
 )  # fmt: skip

@@ -23,7 +23,7 @@ from grid.executions.launchrequest import LaunchRequest, RunAttempt
 from grid.executions.request import submit
 from grid.jobs.jobrows import attempt_id
 from grid.jobs.jobsettings import RunRecord, read_record
-from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, Outcome, RunFacts, RunStep, WaitStep, next_step
+from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, Outcome, RunFacts, RunStep, WaitStep, next_step, wait
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
@@ -164,7 +164,7 @@ class _Advance:
         self._fresh = open_runs.filter(~has_attempt, after=None, schedule=None).order_by("number")
         first = list(self._fresh[: AT_ONCE + 1])
         under_way = Execution.objects.filter(run=OuterRef("pk"), state__in=sorted(ACTIVE_STATES))
-        rests = Q(Exists(under_way), message="", next_attempt_at=None)  # until its attempt has ended
+        rests = Q(Exists(under_way), reason="", next_attempt_at=None)  # until its attempt has ended
         others = open_runs.filter(has_attempt | Q(after__isnull=False) | Q(schedule__isnull=False)).exclude(rests)
         self._last_read = first[-1] if len(first) > AT_ONCE else None
         self._runs = sorted([*first, *others], key=lambda run: run.number)
@@ -204,12 +204,13 @@ class _Advance:
                 self._end(run, step)
             if run.schedule_id and (run.pk in self._active or not isinstance(step, EndStep)):
                 self._ahead.setdefault(run.schedule_id, run.number)
-            if not isinstance(step, EndStep) and (run.message, run.next_attempt_at) != (step.why, step.until):
+            stored = (run.reason, run.reason_values, run.next_attempt_at)
+            if not isinstance(step, EndStep) and stored != (step.reason, dict(step.values), step.until):
                 waits.setdefault(step, []).append(run.pk)
             if run is self._last_read:
                 self._let_wait_too(step)
         for step, ids in waits.items():
-            JobRun.objects.filter(pk__in=ids, outcome="").update(message=step.why, next_attempt_at=step.until)
+            JobRun.objects.filter(pk__in=ids, outcome="").update(message="", **step.columns)
         return Advanced(self._launched, self._followers(), self._is_more)
 
     def _let_wait_too(self, step: WaitStep | EndStep) -> None:
@@ -217,12 +218,12 @@ class _Advance:
         if isinstance(step, EndStep):
             self._is_more = True
             return
-        says_so = Q(message=step.why, next_attempt_at=step.until)
+        says_so = Q(**step.columns)
         if self._is_more:  # they may have said so at an earlier call
-            says_so = Q(message=step.why, next_attempt_at__lte=self._now)
+            says_so = Q(reason=step.reason, reason_values=dict(step.values), next_attempt_at__lte=self._now)
         if self._last_read is not None:
             rest = JobRun.objects.filter(pk__in=self._fresh.filter(number__gt=self._last_read.number).values("pk"))
-            rest.exclude(says_so).update(message=step.why, next_attempt_at=step.until)
+            rest.exclude(says_so).update(message="", **step.columns)
 
     def _end(self, run: JobRun, step: EndStep) -> None:
         last = self._last.get(run.pk)
@@ -262,7 +263,7 @@ class _Advance:
             return self._refused
         if self._tries >= AT_ONCE:
             self._is_more = True
-            return WaitStep(_("It starts in a moment."), self._now)
+            return wait("in_a_moment", self._now)
         self._tries += 1
         id = attempt_id(self._job.pk, run.number, number)
         try:
@@ -279,9 +280,8 @@ class _Advance:
     def _put_off(self, run: JobRun, number: int, problems: Sequence[Problem]) -> WaitStep | EndStep:
         why = " ".join(problem.message for problem in problems)
         if all(problem.code in PASSING for problem in problems):  # every other refusal is a decision of a person
-            again = _("{why} It is tried again by itself.", why=why)
-            wait = CLOSED_SECONDS if any(problem.code == CLOSED for problem in problems) else REFUSED_SECONDS
-            self._refused = WaitStep(again, self._now + timedelta(seconds=wait))
+            seconds = CLOSED_SECONDS if any(problem.code == CLOSED for problem in problems) else REFUSED_SECONDS
+            self._refused = wait("refused_for_now", self._now + timedelta(seconds=seconds), why=why)
             return self._refused
         if number == 1:
             return EndStep(Outcome.NOT_STARTED, why)
@@ -292,7 +292,7 @@ class _Advance:
 
 def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:
     """Write how a run has ended and tell its owner; a run that has ended already stays as it is. `by` is who has stopped it."""
-    columns = {"outcome": step.outcome, "message": step.why, "ended_at": now, "next_attempt_at": None}
+    columns = {"outcome": step.outcome, "message": step.why, "ended_at": now, **WaitStep().columns}
     if JobRun.objects.filter(pk=run.pk, outcome="").update(**columns):
         outbox.record_run(run, step.outcome, step.why, actor=by, now=now)
 

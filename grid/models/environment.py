@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 from django.utils import timezone
 
+from grid.core.reasons import ANYBODY, words_of
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.models.fields import validate_image, validate_object_name, validate_slug_name, validate_url_path
@@ -167,7 +168,9 @@ class EnvironmentRevision(models.Model):
         blank=True, help_text=_("Of a built one: requirements of Python packages, one a line.")
     )
     state = models.CharField(max_length=20, choices=State.choices)
-    message = models.TextField(blank=True, help_text=_("Why it waits or failed, and what to do, as sentences."))
+    reason = models.CharField(max_length=40, blank=True, help_text=_("Why it waits: a code with its sentence."))
+    reason_values = models.JSONField(default=dict, blank=True, help_text=_("What the sentence of that code needs."))
+    message = models.TextField(blank=True, help_text=_("Why it waits or failed, as its builder says."))
     log = models.TextField(blank=True, help_text=_("The end of the build's log."))
     build = models.CharField(max_length=32, blank=True, help_text=_("Id of the cluster's present attempt to build it."))
     builds = models.PositiveIntegerField(default=0, help_text=_("How often the cluster began to build it."))
@@ -192,3 +195,7 @@ class EnvironmentRevision(models.Model):
 
     def __str__(self) -> str:
         return _("revision {number} of {environment_id}", number=self.number, environment_id=self.environment_id)
+
+    @property
+    def words(self) -> str:
+        return words_of(self.reason, self.reason_values, self.message, ANYBODY)

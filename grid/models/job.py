@@ -5,6 +5,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from grid.core.reasons import ANYBODY, words_of
 from grid.core.translation import gettext as _
 from grid.models.environment import Environment
 from grid.models.project import Project
@@ -78,7 +79,7 @@ class RunSettings(models.Model):
 
 class JobRun(models.Model):
     """A run of a job: what was asked for, which is never written again, and how it goes. Its attempts are executions. It is open until it
-    has an outcome; while it is open, it has one unsettled attempt, or `message` says why it waits."""
+    has an outcome; while it is open, it has one unsettled attempt, or `reason` says why it waits."""
 
     class Outcome(models.TextChoices):
         SUCCEEDED = "succeeded", _("Succeeded")
@@ -120,7 +121,9 @@ class JobRun(models.Model):
     requested_at = models.DateTimeField(default=timezone.now)
     requested_by = models.CharField(max_length=150)
     outcome = models.CharField(max_length=20, choices=Outcome.choices, blank=True, help_text="Empty until it ends.")
-    message = models.TextField(blank=True, help_text="Why it waits, or how it ended, as a sentence.")
+    reason = models.CharField(max_length=40, blank=True, help_text="Why it waits: a code of grid.jobs.runsteps.")
+    reason_values = models.JSONField(default=dict, blank=True, help_text="What the sentence of that code needs.")
+    message = models.TextField(blank=True, help_text="How it ended, as a sentence.")
     next_attempt_at = models.DateTimeField(
         null=True, blank=True, help_text="Of an open run: when to look again; null: when something else has ended."
     )
@@ -149,6 +152,10 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return _("run {number} of {job}", number=self.number, job=self.job)
+
+    @property
+    def words(self) -> str:
+        return words_of(self.reason, self.reason_values, self.message, ANYBODY)
 
 
 class Schedule(models.Model):

@@ -160,7 +160,7 @@ def test_runs_are_refused_and_earlier_sweep_waits_for_end(shop: Shop, job: Job) 
     end(job)
     second = JobRun.objects.latest("number")
     assert (second.outcome, second.attempts.count()) == ("", 0)
-    assert second.message.startswith("Maintenance until 4 March, 18:00 UTC: Kubernetes is upgraded.")
+    assert second.words.startswith("Maintenance until 4 March, 18:00 UTC: Kubernetes is upgraded.")
     for ask in (
         lambda: jobs.start(job.pk, by="alice", now=NOW),
         lambda: jobs.start_sweep(job.pk, [{"x": "1"}], by="alice", now=NOW),

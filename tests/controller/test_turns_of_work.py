@@ -74,11 +74,11 @@ def test_sweep_is_launched_in_small_portions(shop: Shop, job: Job) -> None:
     )
     done = jobruns.advance(sweep.pk, now=NOW)
     assert (len(done.launched), done.is_more) == (jobruns.AT_ONCE, True)
-    waiting = sweep.runs.filter(message="It starts in a moment.", next_attempt_at=NOW)
+    waiting = sweep.runs.filter(reason="in_a_moment", next_attempt_at=NOW)
     assert waiting.count() == 1000 - jobruns.AT_ONCE
     Job.objects.filter(pk=sweep.pk).update(at_once=4)
     assert len(jobruns.advance(sweep.pk, now=NOW).launched) == 1
-    room = sweep.runs.filter(message__startswith="4 runs of this job are active", next_attempt_at=None)
+    room = sweep.runs.filter(reason="runs_at_once", reason_values__count=4, next_attempt_at=None)
     assert room.count() == 996
 
 
@@ -138,7 +138,7 @@ def test_builds_of_a_person_are_limited_and_others_wait(shop: Shop) -> None:
     builds(shop, flood=5, other=1)
     chosen = revisions.to_build()
     assert [revision.made_by for revision in chosen] == ["flood", "flood", "other"]
-    late = EnvironmentRevision.objects.filter(message__startswith="It waits: 2 builds of one person run at once.")
+    late = EnvironmentRevision.objects.filter(reason="builds_of_person", reason_values={"most": 2})
     assert late.count() == 3
     EnvironmentRevision.objects.filter(pk__in=[revision.pk for revision in chosen]).update(build="begun")
     assert [revision.number for revision in revisions.to_build()] == [2, 3, 7]

@@ -207,8 +207,8 @@ def test_build_outcome_follows_its_progress(
     after(len(answers), *answers)
     made.refresh_from_db()
     assert made.state == state
-    assert message in made.message
-    assert bool(message) == bool(made.message)
+    assert message in made.words
+    assert bool(message) == bool(made.words)
 
 
 def test_news_of_a_build_that_is_over_is_ignored(shop: Shop) -> None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, RunFacts, RunStep, WaitStep, back_off, next_step
-from grid.models import State
+from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, RunFacts, RunStep, WaitStep, back_off, next_step, wait
+from grid.models import JobRun, State
 from grid.models.execution import FINAL_STATES
 from tests.support.shop import NOW
 
@@ -19,29 +19,22 @@ FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
     [
         (RunFacts(), LaunchStep(1)),
         (RunFacts(after=("run 1 of A", "succeeded")), LaunchStep(1)),
-        (RunFacts(after=("run 1 of A", "")), WaitStep("It starts when run 1 of A has succeeded.")),
+        (RunFacts(after=("run 1 of A", "")), wait("after_run", name="run 1 of A")),
         (
             RunFacts(after=("run 1 of A", "failed")),
             EndStep("not_started", "It was to start after run 1 of A, which failed."),
         ),
         (RunFacts(at_once=2, others_active=1), LaunchStep(1)),
-        (
-            RunFacts(at_once=2, others_active=2),
-            WaitStep("2 runs of this job are active, and at most 2 may be at once. It starts when one has ended."),
-        ),
+        (RunFacts(at_once=2, others_active=2), wait("runs_at_once", count=2, most=2)),
+        (RunFacts(behind=3), wait("behind_run", number=3)),
         (RunFacts(last=AttemptFacts(1, State.RUNNING, False)), WaitStep()),
         (RunFacts(last=AttemptFacts(1, State.SUCCEEDED, False)), EndStep("succeeded")),
         (RunFacts(last=FAILED), EndStep("failed", "Exit code 1.")),
         (
             RunFacts(retries=1, last=FAILED),
-            WaitStep(
-                "Attempt 1 of 2 failed: Exit code 1. The next attempt follows 30 s later.", NOW + timedelta(seconds=30)
-            ),
+            wait("attempt_failed", NOW + timedelta(seconds=30), number=1, most=2, message="Exit code 1.", seconds=30),
         ),
-        (
-            RunFacts(retries=1, last=replace(FAILED, is_settled=False)),
-            WaitStep("Its last pod is not confirmed gone. The next attempt starts when it is."),
-        ),
+        (RunFacts(retries=1, last=replace(FAILED, is_settled=False)), wait("last_pod_stays")),
         (RunFacts(retries=1, retry_seconds=0, last=FAILED), LaunchStep(2)),
         (RunFacts(retries=1, last=replace(FAILED, number=2)), EndStep("failed", "Attempt 2 of 2 failed: Exit code 1.")),
         (
@@ -54,6 +47,33 @@ FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
 )
 def test_the_next_step_of_a_run(facts: RunFacts, step: RunStep) -> None:
     assert next_step(facts, NOW) == step
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        (wait("after_run", name="run 1 of A"), "It starts when run 1 of A has succeeded."),
+        (wait("behind_run", number=3), "It starts when run 3 of its schedule has ended."),
+        (
+            wait("runs_at_once", count=2, most=2),
+            "2 runs of this job are active, and at most 2 may be at once. It starts when one has ended.",
+        ),
+        (
+            wait("attempt_failed", NOW, number=1, most=2, message="Exit code 1.", seconds=30),
+            "Attempt 1 of 2 failed: Exit code 1. The next attempt follows 30 s later.",
+        ),
+        (wait("last_pod_stays"), "Its last pod is not confirmed gone. The next attempt starts when it is."),
+        (wait("in_a_moment"), "It starts in a moment."),
+        (wait("refused_for_now", why="The queue is full."), "The queue is full. It is tried again by itself."),
+    ],
+)
+def test_wait_is_worded_from_code_and_values(step: WaitStep, sentence: str) -> None:
+    columns = step.columns
+    assert JobRun(reason=columns["reason"], reason_values=columns["reason_values"]).words == sentence
+
+
+def test_text_of_before_codes_is_shown_as_it_is() -> None:
+    assert JobRun(reason="text", message="It waits.").words == "It waits."
 
 
 def test_waits_between_attempts_double_up_to_an_hour() -> None:
@@ -90,7 +110,7 @@ def test_step_keeps_invariants_and_wait_always_has_reason(facts: RunFacts, secon
         assert step.attempt <= facts.retries + 1
         assert facts.at_once is None or facts.others_active < facts.at_once
     elif isinstance(step, WaitStep):
-        assert bool(step.why) != under_way
+        assert bool(step.reason) != under_way
         assert step.until is None or step.until > now
     else:
         assert not under_way and (step.why or step.outcome == "succeeded")

@@ -2,9 +2,11 @@
 
 import base64
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 
 from grid.configuration import EXECUTION_RETENTION, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller import retention
@@ -139,7 +141,7 @@ def test_failed_run_is_retried_after_wait_with_frozen_settings(shop: Shop) -> No
     jobs.edit(
         job.pk, title="Train", environment=shop.job, tier=shop.tier, settings=JobSettings(command="second"), now=NOW
     )
-    assert "The next attempt follows 30 s later." in fresh(run).message
+    assert "The next attempt follows 30 s later." in fresh(run).words
     assert run.next_attempt_at == NOW + timedelta(seconds=30)
     assert not jobs_due(NOW + timedelta(seconds=29))
     assert jobs_due(NOW + timedelta(seconds=30)) == {job.pk: job.owner_id}
@@ -161,7 +163,7 @@ def test_sweep_stores_all_runs_and_launches_up_to_parallelism(shop: Shop) -> Non
     assert [run.number for run in runs] == [2, 3, 4, 5, 6]
     assert {run.sweep for run in runs} == {"2"}
     assert Execution.objects.unsettled().filter(run__sweep=runs[0].sweep).count() == 2
-    assert "at most 2 may be at once" in fresh(runs[2]).message
+    assert "at most 2 may be at once" in fresh(runs[2]).words
     ended(runs[1], State.SUCCEEDED)
     assert jobs_told(runs[1].attempts.values_list("pk", flat=True)) == {job.pk: job.owner_id}
     advance_all({job.pk}, now=NOW)
@@ -196,9 +198,19 @@ def test_a_run_starts_after_another_has_succeeded(shop: Shop) -> None:
     job = launched(shop)
     first = job.runs.get()
     second = start(job, after=first)
-    assert second.message == "It starts when run 1 of Train has succeeded."
+    assert second.words == "It starts when run 1 of Train has succeeded."
     ended(first, State.SUCCEEDED)
     assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
+
+
+def test_wait_of_a_former_release_is_shown_until_its_next_step(shop: Shop) -> None:
+    job = launched(shop)
+    second = start(job, after=job.runs.get())
+    JobRun.objects.filter(pk=second.pk).update(reason="", reason_values={}, message="It waits.")
+    import_module("grid.migrations.0042_wait_reasons").keep_texts(apps, None)
+    assert fresh(second).words == "It waits."
+    advance_all({job.pk}, now=NOW)
+    assert (fresh(second).words, second.message) == ("It starts when run 1 of Train has succeeded.", "")
 
 
 def test_a_run_of_another_project_is_not_waited_for(shop: Shop) -> None:
@@ -216,7 +228,7 @@ def test_full_queue_is_waited_for_but_archived_tier_fails(shop: Shop, configure:
     job = launched(shop)
     start(job, now=NOW + timedelta(seconds=1))
     run = start(job, now=NOW + timedelta(seconds=2))
-    assert run.message.endswith("It is tried again by itself.") and run.outcome == ""
+    assert run.words.endswith("It is tried again by itself.") and run.outcome == ""
     assert run.next_attempt_at == NOW + timedelta(seconds=32)
     HardwareTier.objects.update(is_archived=True)
     advance_all(jobs_due(LATER), now=LATER)

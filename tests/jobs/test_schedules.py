@@ -100,10 +100,10 @@ def test_queued_run_starts_when_earlier_one_ended_anyhow(job: Job) -> None:
     scheduled(job, overlap="queue")
     run_at(1, 2)
     second = JobRun.objects.get(number=3)
-    assert (second.message, second.attempts.count()) == ("It starts when run 2 of its schedule has ended.", 0)
+    assert (second.words, second.attempts.count()) == ("It starts when run 2 of its schedule has ended.", 0)
     end(JobRun.objects.get(number=2), State.FAILED)
     second.refresh_from_db()
-    assert (second.message, second.attempts.count()) == ("", 1)
+    assert (second.words, second.attempts.count()) == ("", 1)
 
 
 def test_queued_run_waits_until_last_pod_is_gone(job: Job) -> None:

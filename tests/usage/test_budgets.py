@@ -103,8 +103,8 @@ def test_runs_requested_earlier_wait_for_the_budget(shop: Shop, job: Job) -> Non
     end(job)
     second = JobRun.objects.latest("number")
     assert (second.outcome, second.attempts.count()) == ("", 0)
-    assert "has spent $100.00 of its $100.00" in second.message
-    assert second.message.endswith("It is tried again by itself.")
+    assert "has spent $100.00 of its $100.00" in second.words
+    assert second.words.endswith("It is tried again by itself.")
     assert not jobs_due(NOW + 9 * MINUTE), "thousands of waiting runs are not written again and again"
     assert jobs_due(NOW + 10 * MINUTE).keys() == {job.pk}
     budget(shop, "200", now=NOW + MINUTE)

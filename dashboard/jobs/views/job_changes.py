@@ -304,6 +304,6 @@ def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:
     execution = run.attempts.order_by("-attempt").first()
     if execution is not None:
         return redirect("execution", id=execution.pk)
-    words = _("Run {number}: {reason}") if run.message else _("Run {number} starts in a moment.")
-    messages.info(request, words.format(number=run.number, reason=run.message))
+    words = _("Run {number}: {reason}") if run.words else _("Run {number} starts in a moment.")
+    messages.info(request, words.format(number=run.number, reason=run.words))
     return redirect("job", id=run.job_id)

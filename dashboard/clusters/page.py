@@ -28,7 +28,6 @@ from grid.models import ClusterSample, Execution
 from grid.runtime import Runtime
 
 RECENT = timedelta(minutes=20)
-_STORED = ("framework", "head_millicores", "head_memory_bytes", "head_gpus", "workers_minimum", "workers_maximum")
 _SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
 
 
@@ -40,7 +39,12 @@ def cluster_record(execution: Execution, now: datetime | None) -> ClusterRecord:
     if now is not None:
         recent = read_samples(execution.pk, after=(execution.ended_at or now) - RECENT)
     return ClusterRecord(
-        **{name: getattr(execution, name) for name in _STORED},
+        framework=execution.framework,
+        head_millicores=execution.head_millicores,
+        head_memory_bytes=execution.head_memory_bytes,
+        head_gpus=execution.head_gpus,
+        workers_minimum=execution.workers_minimum,
+        workers_maximum=execution.workers_maximum,
         head_tier_name=str(head.get("name", "")),
         head_cost_per_hour=execution.head_price_per_hour,
         autoscale=bool(scaling.get("autoscale", True)),

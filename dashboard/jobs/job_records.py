@@ -54,7 +54,12 @@ def _line(schedule: Schedule, now: datetime) -> jobs.ScheduleLine:
     by, why = schedule.paused_by, schedule.paused_why
     paused = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
     return jobs.ScheduleLine(
-        **{name: getattr(schedule, name) for name in ("id", "cron", "time_zone", "overlap", "missed", "next_at")},
+        id=schedule.pk,
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        overlap=schedule.overlap,
+        missed=schedule.missed,
+        next_at=schedule.next_at,
         paused=paused if schedule.paused_at else "",
         meaning=jobs.schedule_times(schedule.cron, schedule.time_zone, now),
         history=tuple((jobs.local_time(datetime.fromisoformat(at), zone), words) for at, words in schedule.history),

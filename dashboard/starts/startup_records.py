@@ -14,8 +14,6 @@ from grid.models import Environment, Execution, HardwareTier, StartDay, StartUp
 from grid.starts.startdays import StartSums, read_sums
 from grid.starts.startuphistory import recent_starts
 
-_OF_NODE = ("node_started", "node_decision", "node_creation", "node_joining")
-_STORED = ("total", "ran", *_OF_NODE, "image_cached", "image_bytes")
 _NEWEST = 100  # enough for a median, and read again with each change of an execution
 
 
@@ -31,7 +29,14 @@ def measures_of(row: StartUp) -> StartMeasures:
         seconds={phase: seconds for phase, seconds in known.items() if seconds is not None},
         merged=row.merged or 0.0,
         merged_phases=tuple(Phase(name) for name in row.merged_phases.split()),
-        **{name: getattr(row, name) for name in _STORED},
+        total=row.total,
+        ran=row.ran,
+        node_started=row.node_started,
+        node_decision=row.node_decision,
+        node_creation=row.node_creation,
+        node_joining=row.node_joining,
+        image_cached=row.image_cached,
+        image_bytes=row.image_bytes,
     )
 
 

@@ -12,8 +12,6 @@ from grid.models import Execution, Membership, Workspace
 PER_PAGE = 24
 EXECUTIONS_PER_PAGE = 20
 
-_OF_ROWS = ("owner_id", "project_id", "environment_id", "tier_id")
-_STORED = ("id", "title", *_OF_ROWS, "created_at", "launched_at", "restart_problem")
 _LATEST = ("state", "state_since", "reason", "reason_values", "message", "settled_at")
 _NEWEST_EXECUTION = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
 
@@ -109,5 +107,13 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
         latest=latest,
         revision=row.environment_revision,
         is_restarting=row.restart_requested_at is not None,
-        **{name: getattr(row, name) for name in _STORED},
+        id=row.pk,
+        title=row.title,
+        owner_id=row.owner_id,
+        project_id=row.project_id,
+        environment_id=row.environment_id,
+        tier_id=row.tier_id,
+        created_at=row.created_at,
+        launched_at=row.launched_at,
+        restart_problem=row.restart_problem,
     )

@@ -2,7 +2,7 @@
 function in its own thread for the database. See `lifecycle` for how two writers are kept apart."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -64,9 +64,6 @@ class LedgerRecord:
     @property
     def is_final(self) -> bool:
         return self.state in FINAL_STATES
-
-
-_FIELDS = fields(LedgerRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +161,32 @@ def attached_cluster(execution_id: str) -> LedgerRecord | None:
 def _row(row: Execution | None) -> LedgerRecord | None:
     if row is None:
         return None
-    own: dict[str, Any] = {
-        "data_plane": row.data_plane_id,
-        "state": State(row.state),
-        "stop_wanted": row.stop_requested_at is not None,
-        "stop_wanted_by": row.stop_requested_by,
-        "admitted_at": row.slots_reserved_at,
-        "attached_to": row.attached_to_id or "",
-    }
-    return LedgerRecord(**{field.name: getattr(row, field.name) for field in _FIELDS if field.name not in own}, **own)
+    return LedgerRecord(
+        id=row.pk,
+        data_plane=row.data_plane_id,
+        kind=row.kind,
+        object_name=row.object_name,
+        state=State(row.state),
+        state_since=row.state_since,
+        requested_at=row.requested_at,
+        revision=row.revision,
+        reason=row.reason,
+        message=row.message,
+        stop_wanted=row.stop_requested_at is not None,
+        stop_wanted_by=row.stop_requested_by,
+        holds_slots=row.holds_slots,
+        admitted_at=row.slots_reserved_at,
+        spec=row.spec,
+        workers_minimum=row.workers_minimum,
+        workers_maximum=row.workers_maximum,
+        status=row.status,
+        restart_requested_at=row.restart_requested_at,
+        slots=row.slots,
+        attached_to=row.attached_to_id or "",
+        node_name=row.node_name,
+        stop_reason=row.stop_reason,
+        reason_values=row.reason_values,
+    )
 
 
 def enter(

@@ -21,7 +21,6 @@ _DAY = timedelta(days=1)
 # What rows are read by; they have None for what is left out.
 _WHO = ("owner_id", "project_id", "tier_id", "node_pool")
 _ALL = ("day", *_WHO, "kind", "price_per_hour")
-_OF_EVERYBODY = ("day", *_WHO, "price_per_hour")
 _EVERYTHING: Mapping[str, str] = {}
 _Row = tuple[Any, ...]
 _Deleted = TypeVar("_Deleted")
@@ -46,7 +45,7 @@ def read_usage(
     first: date, last: date, now: datetime, user_id: int | None = None, only: Mapping[str, str] = _EVERYTHING
 ) -> list[HeldTime]:
     """Return what the user held on each of these days, or all users, whose kinds are not read; `only` are the values of some columns."""
-    keys = _OF_EVERYBODY if user_id is None else _ALL
+    keys = ("day", *_WHO, "price_per_hour") if user_id is None else _ALL
     deleted, held = _of_one_moment(
         lambda: list(_deleted(first, last, keys, user_id, only)),
         lambda: [*_ended(first, last, keys, user_id, only), *_across_days(first, last, now, user_id, only)],

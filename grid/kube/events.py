@@ -29,11 +29,6 @@ def age_order(event: Event) -> tuple[datetime, str]:
     return event.last_seen or _LONG_AGO, event.metadata.key
 
 
-def _drop_order(event: Event) -> tuple[bool, datetime, str]:
-    """Sort by this key, and the first is the first to go."""
-    return event.type != "Normal", *age_order(event)
-
-
 class EventStore(Store[Event]):
     """Keep events up to a cap: the least useful are dropped first. `indexes` are further ones, beside its own."""
 
@@ -76,5 +71,5 @@ class EventStore(Store[Event]):
     def _shrink(self, events: Collection[Event], size: int) -> None:
         excess = len(events) - size
         if excess > 0:
-            for event in sorted(events, key=_drop_order)[:excess]:
+            for event in sorted(events, key=lambda event: (event.type != "Normal", *age_order(event)))[:excess]:
                 self.discard(event.metadata.key)

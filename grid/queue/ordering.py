@@ -95,7 +95,9 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
     with transaction.atomic():
         row, queue = _waiting(execution_id, now)
         standing = [id for id in quota.order(queue.snapshot) if id != row.pk]
-        pinned = ranked = _ranked(queue, without=row.pk)
+        orders = (order for order in queue.orders.values() if order.pk in queue.units and order.pk != row.pk)
+        ranked = [id for _, id in sorted((order.rank, order.pk) for order in orders if order.rank is not None)]
+        pinned = ranked
         if where == "before":
             pinned = _before(_head_of(before, queue), row.pk, ranked, standing)
         elif where == "front":
@@ -127,11 +129,6 @@ def _gone(state: str | None) -> str:
         return _("It has ended in the meantime; nothing was changed.")
     label = State(state).label.lower()
     return _("It has left the queue in the meantime and is {state}; nothing was changed.", state=label)
-
-
-def _ranked(queue: Queue, *, without: str) -> list[str]:
-    orders = (order for order in queue.orders.values() if order.pk in queue.units and order.pk != without)
-    return [id for _, id in sorted((order.rank, order.pk) for order in orders if order.rank is not None)]
 
 
 def _store(queue: Queue, pinned: Sequence[str], *, moved: str, back_at: datetime | None) -> None:

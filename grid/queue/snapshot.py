@@ -103,13 +103,14 @@ def peek(
     orders = {order.pk: order for order in QueueOrder.objects.all() if order.pk in units}
     facts = facts_of_queue(data_plane, {unit[0].project_id for unit in units.values()}, now)
     maxima = tier_maxima()
+    served = LastAdmission.objects.filter(user_id__in=owners).values_list("user_id", "tier_id", "at")
     snapshot = QuotaSnapshot(
         waiting=tuple(queued_unit(unit, facts, orders.get(id)) for id, unit in units.items()),
         holding=tuple(_holding(executions)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _) in maxima.items()},
         tier_names={tier: name for tier, (_, name) in maxima.items()},
-        last_served=_last_served(owners),
+        last_served={(user, tier): at for user, tier, at in served},
     )
     return Queue(snapshot, units, orders, facts)
 
@@ -166,8 +167,3 @@ def _holding(executions: ExecutionQuerySet) -> Iterator[Holding]:
     heads = holders.filter(_ON_ANOTHER_HEAD_TIER)
     for user, tier, count in heads.values_list("owner_id", "head_tier_id").annotate(Count("pk")):
         yield Holding(user, tier or "", count, 0)
-
-
-def _last_served(users: set[int]) -> dict[tuple[int, str], datetime]:
-    rows = LastAdmission.objects.filter(user_id__in=users).values_list("user_id", "tier_id", "at")
-    return {(user, tier): at for user, tier, at in rows}

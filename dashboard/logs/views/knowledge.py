@@ -107,7 +107,9 @@ def knowledge_found(request: HttpRequest, id: str) -> HttpResponse:
     entry = next((line for line in _read_knowledge(get_runtime().clock()) if line.key == id), None)
     if entry is None:
         raise Http404(_("There is no such entry in the knowledge base."))
-    context = {"entry": entry, "days": _COUNTED.days, "occurrences": _newest_occurrences(id)}
+    newest = LogOccurrence.objects.filter(entry=id).order_by("-at", "-pk")[:_NEWEST]
+    occurrences = list(newest.select_related("log__execution__owner", "log__execution__project"))
+    context = {"entry": entry, "days": _COUNTED.days, "occurrences": occurrences}
     context["may_edit"] = may_administer(request.user)
     return render(request, "logs/knowledge_found.html", context)
 
@@ -148,8 +150,3 @@ def _read_knowledge(now: datetime) -> list[KnowledgeLine]:
         key: FoundCount(logs, last) for key, logs, last in lately.annotate(Count("log", distinct=True), Max("at"))
     }
     return knowledge_lines(own, [row.pk for row in rows if row.is_archived], counts)
-
-
-def _newest_occurrences(key: str) -> list[LogOccurrence]:
-    related = ("log__execution__owner", "log__execution__project")
-    return list(LogOccurrence.objects.filter(entry=key).select_related(*related).order_by("-at", "-pk")[:_NEWEST])

@@ -89,7 +89,8 @@ class OrderedWindow(Generic[T]):
         if old_position is not None:
             first = self._place(old_position)
             if position != old_position:
-                self._take_out(old_position)
+                del self._order[bisect_left(self._order, old_position)]
+                del self._items[old_position[1]], self._positions[old_position[1]]
         if item is not None and position is not None:
             if position != old_position:
                 insort(self._order, position)
@@ -109,9 +110,6 @@ class OrderedWindow(Generic[T]):
                 items = list(page.items)
                 items[place - page.before] = item
                 self._cut[key] = Page(page.number, items, page.before, page.has_next)
-
-    def _take_out(self, position: _Position) -> None:
-        del self._order[bisect_left(self._order, position)], self._items[position[1]], self._positions[position[1]]
 
     def _place(self, position: _Position) -> int:
         index = bisect_left(self._order, position)

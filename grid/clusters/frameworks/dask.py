@@ -70,12 +70,14 @@ class Dask:
         )
 
     def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
+        limit = whole(spec.tier.memory_limit)
+        memory = max(limit - _NANNY_BYTES, limit // 2)
         return Program(
             command=(
                 *(*_PYTHON, _WORK, "worker", "--name", POD_NAME, "--host", POD_IP),
                 *("--worker-port", str(_WORKER.number), "--nanny-port", str(_NANNY.number)),
                 *("--dashboard-address", f"{POD_IP}:{_WORKER_HTTP.number}", "--no-dashboard"),
-                *("--nthreads", str(_threads(spec.tier)), "--memory-limit", str(_memory(spec.tier))),
+                *("--nthreads", str(_threads(spec.tier)), "--memory-limit", str(memory)),
                 *(("--resources", f"GPU={spec.tier.gpus}") if spec.tier.gpus else ()),
             ),
             ports=(_WORKER, _NANNY, _WORKER_HTTP),
@@ -125,8 +127,3 @@ def _address(head_address: str) -> str:
 def _threads(tier: TierSpec) -> int:
     """Return enough threads to use all cores, a part of a core included: else a worker could never reach its target."""
     return max(1, math.ceil(millicores(tier.cores_limit) / 1000))
-
-
-def _memory(tier: TierSpec) -> int:
-    limit = whole(tier.memory_limit)
-    return max(limit - _NANNY_BYTES, limit // 2)

@@ -222,7 +222,8 @@ def read_report(
     """Return the report; `cpus` and `gpus` are those of one worker."""
     node_of = {_text(row.get("node_ip")): _text(row.get("node_id")) for row in _rows(nodes, _("nodes"))}
     busy = _busy(_rows(tasks, _("tasks")), _rows(actors, _("actors")))
-    load = _load(status)
+    # The monitor's report is empty until it has run for the first time.
+    load = _dict(_dict(_data(status, _("load")).get("clusterStatus")).get("loadMetricsReport"))
     in_use = _dict(load.get("usageByNode"))
     joined = {worker: node_of[worker.address] for worker in workers if worker.address in node_of}
     demands = list(_demands(load))
@@ -287,11 +288,6 @@ def _rows(answer: object, what: str) -> list[Mapping[str, Any]]:
     if not isinstance(rows, list):
         raise FrameworkSilent(_("Ray's dashboard did not list its {what}.", what=what))
     return [row for row in rows if isinstance(row, dict)]
-
-
-def _load(status: object) -> Mapping[str, Any]:
-    """Return the monitor's report; empty until it has run for the first time."""
-    return _dict(_dict(_data(status, _("load")).get("clusterStatus")).get("loadMetricsReport"))
 
 
 def _data(answer: object, what: str) -> Mapping[str, Any]:

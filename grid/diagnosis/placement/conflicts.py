@@ -11,7 +11,6 @@ from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NodeSituation, P
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.placement.spread import HOSTNAME, Spread, area, where_it_lacks
 
-_BETWEEN = ("port", "apart", "beside", "spread")
 STEPS: Mapping[str, str] = {
     "port": _("Wait until what uses the port ends."),
     "apart": _("Wait until what it must be apart from ends."),
@@ -86,7 +85,7 @@ def _parts(waiting: Sequence[NodeSituation]) -> list[_Part]:
             group = obstacle.kind, obstacle.key
             subjects.setdefault(group, {})[obstacle.subject] = None
             nodes.setdefault(group, {})[id(situation)] = situation
-    order = [*_BETWEEN, "full"]
+    order = [*STEPS, "full"]
     known = sorted((group for group in nodes if group[0] in order), key=lambda group: order.index(group[0]))
     return [_Part(*group, tuple(subjects[group]), [*nodes[group].values()]) for group in known]
 

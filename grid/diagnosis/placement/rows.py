@@ -63,7 +63,9 @@ def _row(placement: Placement, group: Sequence[NodeSituation], *, is_doubted: bo
     if _is_foreign(first):
         foreign = [_foreign_words(obstacle) for obstacle in first.obstacles if obstacle.kind in FOREIGN]
         return EvidenceRow(nodes, named, "; ".join(dict.fromkeys(foreign)), "decision")
-    parts = [*_state_words(first), *_size_words(placement, group), *_between_words(first)]
+    states = [each for each in first.obstacles if each.kind in ("cordon", "leaving", "not_ready", "taint")]
+    of_state = [_("taint {taint}", taint=each.subject) if each.kind == "taint" else each.subject for each in states]
+    parts = [*of_state, *_size_words(placement, group), *_between_words(first)]
     lasting, until = _lasting(first.obstacles), None
     if first.kinds <= {"full"}:
         holding = [pod for name in named for pod in placement.scheduling.pods_on(name)]
@@ -90,11 +92,6 @@ def _foreign_words(obstacle: Obstacle) -> str:
         "control_plane": _("of the control plane"),
     }.get(obstacle.kind, _("does not match {labels}"))
     return words.format(pool=obstacle.subject, label=obstacle.subject, labels=obstacle.subject)
-
-
-def _state_words(situation: NodeSituation) -> list[str]:
-    states = [each for each in situation.obstacles if each.kind in ("cordon", "leaving", "not_ready", "taint")]
-    return [_("taint {taint}", taint=each.subject) if each.kind == "taint" else each.subject for each in states]
 
 
 def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[str]:

@@ -92,7 +92,8 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
             executions[_label(pod, KEYS.execution)].append(pod)
     # Ended ones included: the same seed names the same executions at the next start.
     known = Execution.objects.only("pk").in_bulk(list(executions))
-    mains = {id: min(pods, key=_main_first) for id, pods in executions.items() if id not in known}
+    new = [(id, own) for id, own in executions.items() if id not in known]
+    mains = {id: min(own, key=lambda pod: (_label(pod, APP_COMPONENT) != HEAD, pod.metadata.name)) for id, own in new}
     _make_things(list(mains.values()))
     _make_people(mains.values())
     users = User.objects.in_bulk({_label(pod, KEYS.user) for pod in mains.values()}, field_name="username")
@@ -125,10 +126,6 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
         rows.append(row)
     Execution.objects.bulk_create(rows, batch_size=_BATCH)
     return len(rows)
-
-
-def _main_first(pod: Pod) -> tuple[bool, str]:
-    return _label(pod, APP_COMPONENT) != HEAD, pod.metadata.name
 
 
 def _label(pod: Pod, key: str) -> str:

@@ -111,7 +111,9 @@ def _of_unit(
     if unit.closed is not None:
         why = held_words(unit.closed.values) if unit.closed.code == HELD else words_of(unit.closed)
         return WaitEstimate(None, why=f"{_CLOSED.get(unit.closed.code, _DEPARTED)} {why}")
-    if refused is not None and _never_starts(facts.snapshot, unit):
+    maxima, taken = facts.snapshot.tier_maximum, Counter(unit.tiers)
+    is_beyond_tier = any(count > maxima.get(tier, count) for tier, count in taken.items())
+    if refused is not None and (unit.slots > facts.snapshot.slots_per_user or is_beyond_tier):
         return WaitEstimate(None, position=position, refusal=refused.reason)
     if refused is not None and all(unit.execution_id not in run for run in runs):
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
@@ -129,11 +131,6 @@ def _of_unit(
     why = _SOON[needs].format(time=usual) if refused is None else _why(facts, unit, refused, left, usual)
     at_shares = [inputs.at_share(samples, share) for share in shares]
     return inputs.of_shares(at_shares, why, _why_not(facts, left.holders), position)
-
-
-def _never_starts(snapshot: quota.QuotaSnapshot, unit: QueuedUnit) -> bool:
-    maxima, taken = snapshot.tier_maximum, Counter(unit.tiers)
-    return unit.slots > snapshot.slots_per_user or any(count > maxima.get(tier, count) for tier, count in taken.items())
 
 
 def _why_not(facts: WaitFacts, holders: Sequence[Work]) -> str:

@@ -32,14 +32,7 @@ from dashboard.proxy.path_prefix import PathPrefix
 from grid.core.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
 from grid.core.translation import gettext as _
 from grid.edge.refusals import Receive, Scope, Send
-from grid.executions.front import (
-    CRASHED,
-    STATE_HEADER,
-    STORED_UNATTENDED,
-    TOKEN_HEADER,
-    TOKEN_SECONDS,
-    token as front_token,
-)
+from grid.executions import front
 from grid.executions.ingress import AUTH_PATH
 from grid.sharing.grants import SECRET_LIFETIME, Passage, digest, new_opener
 
@@ -200,9 +193,9 @@ class WorkspaceProxy:
     def _for_front(self, execution_id: str, target: Target) -> Headers:
         if not target.front_port:
             return []
-        expires = int(time.time()) + TOKEN_SECONDS
-        token = (TOKEN_HEADER, front_token(execution_id, self.front_key(execution_id), expires))
-        return [token, (STATE_HEADER, CRASHED)] if target.has_crashed else [token]
+        expires = int(time.time()) + front.TOKEN_SECONDS
+        token = (front.TOKEN_HEADER, front.token(execution_id, self.front_key(execution_id), expires))
+        return [token, (front.STATE_HEADER, front.CRASHED)] if target.has_crashed else [token]
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route, silent: str) -> None:
         try:
@@ -339,7 +332,7 @@ def _is_use(scope: Scope, headers: Headers) -> bool:
     """Return whether a request shows that a person is there."""
     if scope["method"] in _SAFE_METHODS:
         return is_opened_by_a_person(headers)
-    return STORED_UNATTENDED not in scope["path"]
+    return front.STORED_UNATTENDED not in scope["path"]
 
 
 def _raw_target(scope: Scope) -> str:

@@ -11,20 +11,7 @@ from typing import Any
 from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import LOCAL_PATH, Port, Program, cluster_of
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER, label_value
-from grid.executions.manifests import (
-    GRACE_SECONDS,
-    NO_SECRETS,
-    Manifest,
-    anchor,
-    container,
-    labels_of,
-    metadata,
-    placement,
-    pod_decoration,
-    secret,
-    stored_secrets,
-    volume_claims,
-)
+from grid.executions import manifests
 from grid.executions.policykeeper import build_policy, system_peer
 from grid.executions.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
 from grid.executions.storage import DEFAULT_STORAGE, Storage, scratch, volumes
@@ -57,16 +44,16 @@ def first(
     namespace: str,
     anchor_uid: str = "",
     storage: Storage = DEFAULT_STORAGE,
-    secrets: Mapping[str, str] = NO_SECRETS,
-) -> list[Manifest]:
+    secrets: Mapping[str, str] = manifests.NO_SECRETS,
+) -> list[manifests.Manifest]:
     """Return the objects that need no address of the head, in the order of creation: policies before the pods that they are for."""
     head = framework(cluster_of(spec).framework).head(spec)
-    named = metadata(spec, namespace, anchor_uid, name=head_name(spec.id))
+    named = manifests.metadata(spec, namespace, anchor_uid, name=head_name(spec.id))
     return [
-        anchor(spec, namespace=namespace),
-        *volume_claims(spec, namespace=namespace, storage=storage),
-        *secret(spec, namespace=namespace, anchor_uid=anchor_uid),
-        *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
+        manifests.anchor(spec, namespace=namespace),
+        *manifests.volume_claims(spec, namespace=namespace, storage=storage),
+        *manifests.secret(spec, namespace=namespace, anchor_uid=anchor_uid),
+        *manifests.stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         _manifest(SERVICES, named, _service(spec, head.ports)),
         *_policies(spec, namespace=namespace, anchor_uid=anchor_uid),
         _manifest(DISRUPTION_BUDGETS, named, _budget(spec)),
@@ -74,9 +61,9 @@ def first(
     ]
 
 
-def workers(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, head_address: str) -> list[Manifest]:
+def workers(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, head_address: str) -> list[manifests.Manifest]:
     program = framework(cluster_of(spec).framework).worker(spec, head_address)
-    named = metadata(spec, namespace, anchor_uid, name=worker_name(spec.id))
+    named = manifests.metadata(spec, namespace, anchor_uid, name=worker_name(spec.id))
     deployment = _manifest(DEPLOYMENTS, named, _worker_deployment(spec, program))
     return [deployment, _manifest(AUTOSCALERS, named, _autoscaler(spec))] if is_autoscaled(spec) else [deployment]
 
@@ -87,9 +74,9 @@ def is_autoscaled(spec: ExecutionSpec) -> bool:
     return scaling.autoscale and bool(_metrics(spec.id, scaling))
 
 
-def _manifest(resource: Resource, named: dict[str, Any], spec: dict[str, Any]) -> Manifest:
+def _manifest(resource: Resource, named: dict[str, Any], spec: dict[str, Any]) -> manifests.Manifest:
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named, "spec": spec}
-    return Manifest(resource, body)
+    return manifests.Manifest(resource, body)
 
 
 def _autoscaler(spec: ExecutionSpec) -> dict[str, Any]:
@@ -127,7 +114,7 @@ def _budget(spec: ExecutionSpec) -> dict[str, Any]:
 
 def _head_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
     tier = cluster_of(spec).head_tier
-    template = _template(spec, HEAD, tier, program, {"name": _LOCAL, **scratch(tier)}, GRACE_SECONDS)
+    template = _template(spec, HEAD, tier, program, {"name": _LOCAL, **scratch(tier)}, manifests.GRACE_SECONDS)
     # Recreate, so that a new template never runs two heads: workers that join the new one while the old one answers would split the
     # cluster. A deleted head does end beside its successor, but the Service no longer leads to it, which the frameworks tolerate.
     return _deployment(spec, HEAD, 1, {"type": "Recreate"}, template)
@@ -159,19 +146,19 @@ def _deployment(
 def _template(
     spec: ExecutionSpec, component: str, tier: TierSpec, program: Program, local: dict[str, Any], grace_seconds: int
 ) -> dict[str, Any]:
-    labels = {**labels_of(spec), APP_COMPONENT: component, KEYS.tier: label_value(tier.id)}
+    labels = {**manifests.labels_of(spec), APP_COMPONENT: component, KEYS.tier: label_value(tier.id)}
     pod = {
         "containers": [_container(spec, tier, program)],
         "volumes": [*volumes(spec, tier), local],
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": grace_seconds,
-        **placement(spec, tier),
+        **manifests.placement(spec, tier),
     }
-    return {"metadata": pod_decoration(tier, labels, spec.title), "spec": pod}
+    return {"metadata": manifests.pod_decoration(tier, labels, spec.title), "spec": pod}
 
 
 def _container(spec: ExecutionSpec, tier: TierSpec, program: Program) -> dict[str, Any]:
-    run = container(spec, tier)
+    run = manifests.container(spec, tier)
     run["command"] = list(program.command)
     pod_name = {"POD_NAME": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}}
     run["env"] = variables(spec, pod_name | {name: {"value": value} for name, value in program.variables.items()})
@@ -190,7 +177,7 @@ def _local_volume(spec: ExecutionSpec, cluster: ClusterSpec) -> dict[str, Any]:
     if not cluster.local_storage:
         return {"name": _LOCAL, **scratch(spec.tier)}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": cluster.local_storage}}}
-    template = {"metadata": {"labels": {**labels_of(spec), APP_COMPONENT: WORKER}}, "spec": claim}
+    template = {"metadata": {"labels": {**manifests.labels_of(spec), APP_COMPONENT: WORKER}}, "spec": claim}
     return {"name": _LOCAL, "ephemeral": {"volumeClaimTemplate": template}}
 
 
@@ -232,7 +219,7 @@ def _rules(stabilisation: int, limits: Mapping[str, int], period: int) -> dict[s
     }
 
 
-def _policies(spec: ExecutionSpec, *, namespace: str, anchor_uid: str) -> list[Manifest]:
+def _policies(spec: ExecutionSpec, *, namespace: str, anchor_uid: str) -> list[manifests.Manifest]:
     """Return the policies beyond those of every execution: the pods reach each other and the workspace or job that the cluster belongs to,
     whose own objects do not know the cluster; the proxy reaches the head's page, and the controller polls the head."""
     kind, client = framework(cluster_of(spec).framework), cluster_of(spec).attached_to
@@ -242,14 +229,14 @@ def _policies(spec: ExecutionSpec, *, namespace: str, anchor_uid: str) -> list[M
         "from": [system_peer("proxy"), system_peer("controller")],
         "ports": [{"protocol": "TCP", "port": kind.ui_port}],
     }
-    head, whole = {"matchLabels": _selector(spec, HEAD)}, metadata(spec, namespace, anchor_uid)
-    of_head = metadata(spec, namespace, anchor_uid, name=head_name(spec.id))
+    head, whole = {"matchLabels": _selector(spec, HEAD)}, manifests.metadata(spec, namespace, anchor_uid)
+    of_head = manifests.metadata(spec, namespace, anchor_uid, name=head_name(spec.id))
     policies = [
         build_policy(whole, members["podSelector"], ingress=[{"from": peers}], egress=[{"to": called}]),
         build_policy(of_head, head, ingress=[page]),
     ]
     if client:
-        of_client = metadata(spec, namespace, anchor_uid, name=f"cluster-{spec.id}-client")
+        of_client = manifests.metadata(spec, namespace, anchor_uid, name=f"cluster-{spec.id}-client")
         ingress = [{"from": [members]}] if kind.calls_back else None
         policies.append(build_policy(of_client, clients[0]["podSelector"], ingress=ingress, egress=[{"to": [members]}]))
     return policies

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from grid.core.labels import (
-    DELETION_CANDIDATE_TAINT,
-    KARPENTER_DISRUPTED_TAINTS,
-    KARPENTER_POOL,
-    SAFE_TO_EVICT,
-    SCALE_DOWN_DISABLED,
-    TO_BE_DELETED_TAINT,
-)
+from grid.core import labels
 from grid.core.translation import gettext as _
 from grid.diagnosis.requests import Amounts, amounts, has_ended, is_own, pod_requests, total
 from grid.kube.objects import Node, Pod, Taint, is_ready
@@ -50,17 +43,17 @@ def scale_down(
 ) -> ScaleDown:
     """Return the verdict on the node with `pods` on it; `group` is None when the autoscaler does not manage its pool."""
     taints = {taint.key: taint for taint in node.spec.taints}
-    if TO_BE_DELETED_TAINT in taints:
+    if labels.TO_BE_DELETED_TAINT in taints:
         return ScaleDown("removing", _("The autoscaler is removing it now."))
-    if any(key in taints for key in KARPENTER_DISRUPTED_TAINTS):
+    if any(key in taints for key in labels.KARPENTER_DISRUPTED_TAINTS):
         return ScaleDown("removing", _("Karpenter is removing it now."))
-    if KARPENTER_POOL in node.metadata.labels:
+    if labels.KARPENTER_POOL in node.metadata.labels:
         return ScaleDown("unmanaged", _("Karpenter decides when it goes, by the rules of its NodePool."))
     if group is None:
         return ScaleDown("unmanaged", _("Kept: fixed size."))
     if reason := kept_because(node, pods, group=group, group_size=group_size, rules=rules):
         return ScaleDown("kept", reason)
-    if mark := taints.get(DELETION_CANDIDATE_TAINT):
+    if mark := taints.get(labels.DELETION_CANDIDATE_TAINT):
         since = _moment(mark)
         at = since + timedelta(seconds=rules.unneeded_seconds) if since else None
         return ScaleDown("marked", _("Unneeded; it can be removed"), at)
@@ -71,7 +64,7 @@ def kept_because(
     node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_size: int, rules: ScaleDownRules
 ) -> str | None:
     """Return a sentence with the first reason why the node is kept; None when there is none."""
-    if node.metadata.annotations.get(SCALE_DOWN_DISABLED, "").lower() == "true":
+    if node.metadata.annotations.get(labels.SCALE_DOWN_DISABLED, "").lower() == "true":
         return _("Kept: its annotation scale-down-disabled forbids its removal.")
     if not is_ready(node) or any(taint.key == _NOT_READY for taint in node.spec.taints):
         return _("Kept for now: it is not ready, so the autoscaler waits before it decides.")
@@ -98,7 +91,7 @@ def busiest(requested: Amounts, allocatable: Amounts) -> tuple[str, float]:
 
 
 def _unmovable_because(pod: Pod) -> str | None:
-    safe = pod.metadata.annotations.get(SAFE_TO_EVICT, "").lower()
+    safe = pod.metadata.annotations.get(labels.SAFE_TO_EVICT, "").lower()
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     if is_own(pod) or safe == "true":
         return None

@@ -9,18 +9,7 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import about, as_sentence, listed_up_to, one_line, plural
 from grid.diagnosis.images import failure_key
-from grid.platformhealth.facts import (
-    AutoscalerReport,
-    FailedPull,
-    Heartbeat,
-    Light,
-    LogShipping,
-    ServerAnswers,
-    Severity,
-    Unread,
-    WarningEvent,
-    Workload,
-)
+from grid.platformhealth import facts
 
 SLOW_REQUEST_SECONDS = 2.0
 SLOW_DATABASE_SECONDS = 1.0
@@ -37,17 +26,17 @@ _NOT_OF_REGISTRY = frozenset(
 _OBJECT_MISSING = Expression(r"(?i)(secret|configmap) \"")
 
 P = ParamSpec("P")
-Verdict = tuple[Severity, str]
+Verdict = tuple[facts.Severity, str]
 
 
-def _light(key: str, name: str) -> Callable[[Callable[P, Verdict]], Callable[P, Light]]:
+def _light(key: str, name: str) -> Callable[[Callable[P, Verdict]], Callable[P, facts.Light]]:
     """Make of a rule, which returns severity and sentence, one that returns the service's light."""
 
-    def lit(judge: Callable[P, Verdict]) -> Callable[P, Light]:
+    def lit(judge: Callable[P, Verdict]) -> Callable[P, facts.Light]:
         @wraps(judge)
-        def light(*args: P.args, **kwargs: P.kwargs) -> Light:
+        def light(*args: P.args, **kwargs: P.kwargs) -> facts.Light:
             severity, sentence = judge(*args, **kwargs)
-            return Light(key, name, severity, one_line(sentence))
+            return facts.Light(key, name, severity, one_line(sentence))
 
         return light
 
@@ -55,7 +44,7 @@ def _light(key: str, name: str) -> Callable[[Callable[P, Verdict]], Callable[P, 
 
 
 @_light("api-server", _("API server"))
-def api_server(answers: ServerAnswers) -> Verdict:
+def api_server(answers: facts.ServerAnswers) -> Verdict:
     requests, spent = answers.requests, f"{answers.slowest_seconds * 1000:,.0f} ms"
     if answers.errors:
         failed, error = plural(len(answers.errors), "request", "requests"), as_sentence(answers.errors[0])
@@ -72,12 +61,12 @@ def api_server(answers: ServerAnswers) -> Verdict:
 
 
 @_light("dns", "DNS")
-def dns(workloads: Sequence[Workload] | Unread, lookup_error: str | None) -> Verdict:
+def dns(workloads: Sequence[facts.Workload] | facts.Unread, lookup_error: str | None) -> Verdict:
     """`lookup_error` is what our own lookup said, "" when it worked; None when we run outside the cluster."""
     if lookup_error:
         words = _("A lookup of kubernetes.default.svc fails: {lookup_error}. See the pods of the DNS.")
         return "problem", words.format(lookup_error=lookup_error)
-    if isinstance(workloads, Unread):
+    if isinstance(workloads, facts.Unread):
         return _unknown(workloads)
     servers = [each for each in workloads if each.labels.get("k8s-app") in _DNS_LABELS or each.name in _DNS_LABELS]
     if servers:
@@ -88,18 +77,18 @@ def dns(workloads: Sequence[Workload] | Unread, lookup_error: str | None) -> Ver
 
 
 @_light("scheduler", _("Scheduler"))
-def scheduler(lease: Heartbeat | Unread | None) -> Verdict:
+def scheduler(lease: facts.Heartbeat | facts.Unread | None) -> Verdict:
     return _of_lease(lease, _("New pods get no node."))
 
 
 @_light("controller-manager", _("Controller manager"))
-def controller_manager(lease: Heartbeat | Unread | None) -> Verdict:
+def controller_manager(lease: facts.Heartbeat | facts.Unread | None) -> Verdict:
     return _of_lease(lease, _("Deployments, autoscalers and clean-up stand still."))
 
 
 @_light("autoscaler", _("Autoscaler"))
-def autoscaler(report: AutoscalerReport | Unread | None) -> Verdict:
-    if isinstance(report, Unread):
+def autoscaler(report: facts.AutoscalerReport | facts.Unread | None) -> Verdict:
+    if isinstance(report, facts.Unread):
         return _unknown(report)
     if report is None:
         return "neutral", _("None reports here: node pools keep their size.")
@@ -115,9 +104,9 @@ def autoscaler(report: AutoscalerReport | Unread | None) -> Verdict:
 
 
 @_light("metrics", _("Metrics"))
-def metrics(error: str | Unread | None) -> Verdict:
+def metrics(error: str | facts.Unread | None) -> Verdict:
     """`error` is "" when metrics.k8s.io answers, None when the cluster has none."""
-    if isinstance(error, Unread):
+    if isinstance(error, facts.Unread):
         return _unknown(error)
     if error is None:
         return "neutral", _("This cluster serves no metrics.k8s.io: usage is not shown, clusters do not grow.")
@@ -127,9 +116,9 @@ def metrics(error: str | Unread | None) -> Verdict:
 
 
 @_light("registry", _("Registry"))
-def registry(pulls: Sequence[FailedPull]) -> Verdict:
+def registry(pulls: Sequence[facts.FailedPull]) -> Verdict:
     """One person's image that never was pulled is its owner's matter, for any host can be made up; so is what the registry refused."""
-    hosts: dict[str, list[FailedPull]] = {}
+    hosts: dict[str, list[facts.FailedPull]] = {}
     for pull in pulls:
         if failure_key(pull.message, pull.image) not in _NOT_OF_REGISTRY:
             hosts.setdefault(registry_host(pull.image), []).append(pull)
@@ -145,7 +134,7 @@ def registry(pulls: Sequence[FailedPull]) -> Verdict:
     return "problem", _("Images cannot be pulled from {named}. See whether the nodes reach it.", named=named)
 
 
-def _is_of_many(failing: Sequence[FailedPull]) -> bool:
+def _is_of_many(failing: Sequence[facts.FailedPull]) -> bool:
     """Return True when several images or people fail, or an image that was pulled before. The name of one person's host proves
     nothing by itself when it cannot be resolved, whatever number of images it is said to have."""
     if len({pull.person for pull in failing}) > 1 or any(pull.was_pulled for pull in failing):
@@ -161,7 +150,7 @@ def registry_host(image: str) -> str:
 
 
 @_light("storage", _("Storage"))
-def storage(troubles: Sequence[WarningEvent], pending_claims: frozenset[str]) -> Verdict:
+def storage(troubles: Sequence[facts.WarningEvent], pending_claims: frozenset[str]) -> Verdict:
     """`pending_claims` are the names of claims without a volume; one that waits for its pod is no trouble."""
     claims = {event.about for event in troubles if event.reason == "ProvisioningFailed"} & pending_claims
     mounts = {
@@ -181,10 +170,10 @@ def storage(troubles: Sequence[WarningEvent], pending_claims: frozenset[str]) ->
 
 
 @_light("ingress", "Ingress")
-def ingress(is_used: bool, workloads: Sequence[Workload] | Unread) -> Verdict:
+def ingress(is_used: bool, workloads: Sequence[facts.Workload] | facts.Unread) -> Verdict:
     if not is_used:
         return "neutral", _("Not used: requests come through our proxies.")
-    if isinstance(workloads, Unread):
+    if isinstance(workloads, facts.Unread):
         return _unknown(workloads)
     if not workloads:
         return "wait", _("Not known: its namespace (GRID_INGRESS_NAMESPACE) has no Deployment or DaemonSet.")
@@ -192,14 +181,14 @@ def ingress(is_used: bool, workloads: Sequence[Workload] | Unread) -> Verdict:
 
 
 @_light("proxies", _("Proxies"))
-def proxies(workloads: Sequence[Workload] | Unread, reach_error: str | None) -> Verdict:
+def proxies(workloads: Sequence[facts.Workload] | facts.Unread, reach_error: str | None) -> Verdict:
     """`reach_error` is what connecting to the proxy said, "" when it worked; None when it runs as a Deployment, and was not tried."""
     if reach_error:
         words = _("The proxy cannot be reached: {reach_error}. Start it: manage.py proxy.", reach_error=reach_error)
         return "problem", words
     if reach_error == "":
         return "ok", _("The proxy takes connections.")
-    if isinstance(workloads, Unread):
+    if isinstance(workloads, facts.Unread):
         return _unknown(workloads)
     ours = [workload for workload in workloads if workload.name == "proxy"]
     if not ours:
@@ -216,7 +205,7 @@ def database(seconds: float) -> Verdict:
 
 
 @_light("log-receiver", _("Log receiver"))
-def log_receiver(shipping: LogShipping | None, now: datetime) -> Verdict:
+def log_receiver(shipping: facts.LogShipping | None, now: datetime) -> Verdict:
     """Of the receiver of executions' logs; None where none is set."""
     if shipping is None:
         return "neutral", _("Not set: of executions' logs the end is kept here.")
@@ -240,8 +229,8 @@ def log_receiver(shipping: LogShipping | None, now: datetime) -> Verdict:
     return "ok", _("{receiver} takes lines; {waiting}. {lost}", receiver=receiver, waiting=waiting, lost=any_lost)
 
 
-def _of_lease(lease: Heartbeat | Unread | None, without: str) -> Verdict:
-    if isinstance(lease, Unread):
+def _of_lease(lease: facts.Heartbeat | facts.Unread | None, without: str) -> Verdict:
+    if isinstance(lease, facts.Unread):
         return _unknown(lease)
     if lease is None:
         return "wait", _("Not known: it has no Lease in kube-system. A managed control plane may hide it.")
@@ -254,7 +243,7 @@ def _of_lease(lease: Heartbeat | Unread | None, without: str) -> Verdict:
     return "ok", words
 
 
-def _of_workloads(workloads: Sequence[Workload], without: str) -> Verdict:
+def _of_workloads(workloads: Sequence[facts.Workload], without: str) -> Verdict:
     ready, wanted = sum(workload.ready for workload in workloads), sum(workload.wanted for workload in workloads)
     names = listed_up_to(_SHOWN, [workload.name for workload in workloads])
     if ready == 0:
@@ -267,5 +256,5 @@ def _of_workloads(workloads: Sequence[Workload], without: str) -> Verdict:
     )
 
 
-def _unknown(unread: Unread) -> Verdict:
+def _unknown(unread: facts.Unread) -> Verdict:
     return "wait", _("Not known: {why}", why=unread.why)

@@ -5,17 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from dashboard.executions.viewmodels.launch import (
-    TOO_OFTEN,
-    CheckLine,
-    ClusterKnown,
-    FitCard,
-    FitQuestion,
-    TierChoice,
-    check_line,
-    fit_card,
-    slots,
-)
+from dashboard.executions.viewmodels import launch
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, admin_fragments, misfits, refused_by_namespace
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
@@ -74,16 +64,16 @@ def _quota(used: str) -> NamespaceLimits:
     return NamespaceLimits((ResourceQuota(metadata=Metadata(name="team"), status=status),))
 
 
-def _fits() -> list[tuple[str, FitCard | None]]:
+def _fits() -> list[tuple[str, launch.FitCard | None]]:
     """Return a card of each verdict; None is that of an unfinished form."""
     roomy, full = LaunchPool("default", (_room(8),)), LaunchPool("default", (_room(1),), 1)
     growing = replace(full, maximum=5, start_seconds=220.0)
-    question = FitQuestion(
+    question = launch.FitQuestion(
         _plan("Large", 4),
         1,
         Decimal("0.19"),
         needs=(PodNeeds("Large", {}, {}),),
-        choices=(TierChoice("tier", "small", "Small", _plan("Small", 1), 0),),
+        choices=(launch.TierChoice("tier", "small", "Small", _plan("Small", 1), 0),),
     )
     place = QueuePlace(4, _OF_SLOTS, _("Stop something that you no longer need."))
     queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
@@ -92,33 +82,36 @@ def _fits() -> list[tuple[str, FitCard | None]]:
     pull = ImagePull(2_254_857_830, 40.0, is_missing=True)
     waiting = replace(question, expected=launch_wait(_ROOM), pull=pull)
     crowded = replace(question, full="5,000 executions wait already, which is the limit.")
-    asked: dict[str, tuple[FitQuestion, ClusterKnown]] = {
-        "starts-now": (question, ClusterKnown({"default": roomy})),
-        "starts-now-pulls": (replace(question, usual_start=53.0, pull=pull), ClusterKnown({"default": roomy})),
-        "needs-node": (question, ClusterKnown({"default": growing})),
-        "queues": (queued, ClusterKnown({"default": roomy})),
-        "queues-unknown": (queued_unknown, ClusterKnown({"default": roomy})),
-        "waits-for-room": (question, ClusterKnown({"default": full})),
-        "waits-for-room-expected": (waiting, ClusterKnown({"default": full})),
-        "never-fits": (huge, ClusterKnown({"default": full})),
-        "no-nodes": (question, ClusterKnown({})),
-        "refused": (question, ClusterKnown({"default": roomy}, _quota("10"))),
-        "nearly-refused": (question, ClusterKnown({"default": roomy}, _quota("9"))),
-        "crowded": (crowded, ClusterKnown({"default": roomy})),
-        "not-known": (question, ClusterKnown()),
+    asked: dict[str, tuple[launch.FitQuestion, launch.ClusterKnown]] = {
+        "starts-now": (question, launch.ClusterKnown({"default": roomy})),
+        "starts-now-pulls": (replace(question, usual_start=53.0, pull=pull), launch.ClusterKnown({"default": roomy})),
+        "needs-node": (question, launch.ClusterKnown({"default": growing})),
+        "queues": (queued, launch.ClusterKnown({"default": roomy})),
+        "queues-unknown": (queued_unknown, launch.ClusterKnown({"default": roomy})),
+        "waits-for-room": (question, launch.ClusterKnown({"default": full})),
+        "waits-for-room-expected": (waiting, launch.ClusterKnown({"default": full})),
+        "never-fits": (huge, launch.ClusterKnown({"default": full})),
+        "no-nodes": (question, launch.ClusterKnown({})),
+        "refused": (question, launch.ClusterKnown({"default": roomy}, _quota("10"))),
+        "nearly-refused": (question, launch.ClusterKnown({"default": roomy}, _quota("9"))),
+        "crowded": (crowded, launch.ClusterKnown({"default": roomy})),
+        "not-known": (question, launch.ClusterKnown()),
     }
-    held = slots(used=3, queued=0, maximum=25)
-    return [*((name, fit_card(what, known, held)) for name, (what, known) in asked.items()), ("unfinished", None)]
+    held = launch.slots(used=3, queued=0, maximum=25)
+    return [
+        *((name, launch.fit_card(what, known, held)) for name, (what, known) in asked.items()),
+        ("unfinished", None),
+    ]
 
 
-def _checks(now: datetime) -> list[CheckLine]:
-    def answered(outcome: str, message: str, evidence: str = "") -> CheckLine:
-        return check_line(outcome, message, evidence, answered_at=now, is_current=True)
+def _checks(now: datetime) -> list[launch.CheckLine]:
+    def answered(outcome: str, message: str, evidence: str = "") -> launch.CheckLine:
+        return launch.check_line(outcome, message, evidence, answered_at=now, is_current=True)
 
     return [
         # Without the request to ask again, which a page of samples has no answer for.
-        replace(check_line("asked", "", "", answered_at=None, is_current=True), is_awaited=False),
-        check_line("asked", "", "", answered_at=None, is_current=False),
+        replace(launch.check_line("asked", "", "", answered_at=None, is_current=True), is_awaited=False),
+        launch.check_line("asked", "", "", answered_at=None, is_current=False),
         answered("confirmed", _("The cluster accepted a dry run of its 5 objects.")),
         answered(
             "refused",
@@ -126,7 +119,7 @@ def _checks(now: datetime) -> list[CheckLine]:
             "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10",
         ),
         answered("not_known", _("The cluster did not answer.")),
-        TOO_OFTEN,
+        launch.TOO_OFTEN,
     ]
 
 

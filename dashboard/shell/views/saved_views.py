@@ -10,16 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.shell.access import may_observe, viewer_of
-from dashboard.shell.viewmodels.saved_views import (
-    VIEWED_TABLES,
-    ViewLink,
-    ViewMenu,
-    checked_name,
-    checked_query,
-    hidden_columns,
-    hidden_cookie,
-    table_view,
-)
+from dashboard.shell.viewmodels import saved_views
 from dashboard.shell.views.preferences import keep_cookie
 from grid.core.translation import gettext as _
 from grid.models import SavedView, User
@@ -27,11 +18,11 @@ from grid.models import SavedView, User
 MOST_VIEWS = 30  # of one table
 
 
-def view_menu(user_id: int, table: str, query: str) -> ViewMenu:
-    shown = checked_query(table, query)
+def view_menu(user_id: int, table: str, query: str) -> saved_views.ViewMenu:
+    shown = saved_views.checked_query(table, query)
     views = SavedView.objects.filter(user=user_id, table=table)
-    links = [ViewLink(view.pk, view.name, view.is_default, view.query == shown) for view in views]
-    return ViewMenu(table, VIEWED_TABLES[table].title, shown, links)
+    links = [saved_views.ViewLink(view.pk, view.name, view.is_default, view.query == shown) for view in views]
+    return saved_views.ViewMenu(table, saved_views.VIEWED_TABLES[table].title, shown, links)
 
 
 def default_view(user_id: int, table: str) -> SavedView | None:
@@ -40,7 +31,7 @@ def default_view(user_id: int, table: str) -> SavedView | None:
 
 def save_view(user_id: int, table: str, name: str, query: str, *, hidden: str, is_default: bool) -> SavedView:
     """Store a view, in place of the one with this name. Raise ValueError with a sentence about what is wrong."""
-    name, query = checked_name(name), checked_query(table, query)
+    name, query = saved_views.checked_name(name), saved_views.checked_query(table, query)
     with transaction.atomic():
         views = _locked(user_id).filter(table=table)
         if not views.filter(name=name).exists() and views.count() >= MOST_VIEWS:
@@ -68,14 +59,16 @@ def _locked(user_id: int) -> QuerySet[SavedView]:
 @require_POST
 def view_save(request: HttpRequest) -> HttpResponse:
     """Save what the table's page shows, with the columns that this browser shows, and go back to it."""
-    table = VIEWED_TABLES.get(key := request.POST.get("table", ""))
+    table = saved_views.VIEWED_TABLES.get(key := request.POST.get("table", ""))
     viewer = viewer_of(request.user)
     if table is None or viewer is None or (table.is_for_observers and not may_observe(viewer)):
         raise PermissionDenied(_("This table is not for your account."))
     hidden = ""
     if table.columns:
-        columns = table_view(table.columns, request.COOKIES).columns
-        hidden = hidden_columns(table.columns, [str(column.number) for column in columns if column.is_shown])
+        columns = saved_views.table_view(table.columns, request.COOKIES).columns
+        hidden = saved_views.hidden_columns(
+            table.columns, [str(column.number) for column in columns if column.is_shown]
+        )
     name, query, is_default = request.POST.get("name", ""), request.POST.get("query", ""), "default" in request.POST
     try:
         view = save_view(viewer.id, key, name, query, hidden=hidden, is_default=is_default)
@@ -114,7 +107,7 @@ async def opened_with_default(request: HttpRequest, table: str) -> HttpResponse 
 
 
 def _own_view(request: HttpRequest, id: int) -> SavedView:
-    view = SavedView.objects.filter(pk=id, user=request.user.pk, table__in=VIEWED_TABLES).first()
+    view = SavedView.objects.filter(pk=id, user=request.user.pk, table__in=saved_views.VIEWED_TABLES).first()
     if view is None:
         raise Http404(_("There is no such saved view, or it is not yours."))
     return view
@@ -122,16 +115,16 @@ def _own_view(request: HttpRequest, id: int) -> SavedView:
 
 def _back(request: HttpRequest, table: str) -> HttpResponseRedirect:
     try:
-        query = checked_query(table, request.POST.get("query", ""))
+        query = saved_views.checked_query(table, request.POST.get("query", ""))
     except ValueError:
-        query = checked_query(table, "")
-    return HttpResponseRedirect(reverse(VIEWED_TABLES[table].route) + query)
+        query = saved_views.checked_query(table, "")
+    return HttpResponseRedirect(reverse(saved_views.VIEWED_TABLES[table].route) + query)
 
 
 def _opened(view: SavedView) -> HttpResponseRedirect:
     """Return the way to the page, whose address says all but the columns: those are the browser's."""
-    table = VIEWED_TABLES[view.table]
-    answer = HttpResponseRedirect(reverse(table.route) + checked_query(view.table, view.query))
+    table = saved_views.VIEWED_TABLES[view.table]
+    answer = HttpResponseRedirect(reverse(table.route) + saved_views.checked_query(view.table, view.query))
     if table.columns:
-        keep_cookie(answer, hidden_cookie(table.columns), view.hidden)
+        keep_cookie(answer, saved_views.hidden_cookie(table.columns), view.hidden)
     return answer

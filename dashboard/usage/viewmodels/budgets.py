@@ -8,16 +8,7 @@ from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words, money, month_name, month_words, plural
 from grid.diagnosis.diagnosis import Severity
-from grid.usage.budgets.rules import (
-    PACE_DAYS,
-    Budget,
-    beginning,
-    month_of,
-    next_month,
-    pace_began,
-    spent_by_end,
-    used_up_at,
-)
+from grid.usage.budgets import rules
 
 _FULL = 100
 
@@ -68,12 +59,12 @@ def past_month(month: date, spent: Decimal, *, warned_at: datetime | None, stopp
     return PastMonth(month, money(spent), ", ".join(reached))
 
 
-def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) -> BudgetView:
+def budget_view(budget: rules.Budget, costs: Mapping[date, Decimal], now: datetime) -> BudgetView:
     """Return the view; `costs` are what was spent on each day of the month until now."""
-    month = month_of(now)
+    month = rules.month_of(now)
     spent = sum(costs.values(), Decimal(0))
-    lately = sum((cost for day, cost in costs.items() if day >= pace_began(now).date()), Decimal(0))
-    by_end = spent_by_end(spent, lately, now)
+    lately = sum((cost for day, cost in costs.items() if day >= rules.pace_began(now).date()), Decimal(0))
+    by_end = rules.spent_by_end(spent, lately, now)
     highest = max(budget.amount, spent, min(by_end or spent, budget.amount * 2))
     severity, state = _state(budget, spent, month)
     amounts = {"spent": money(spent), "amount": money(budget.amount)}
@@ -96,17 +87,17 @@ def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) ->
             stop_line=money(budget.stop_line),
         ),
         first=month,
-        last=next_month(month) - timedelta(days=1),
+        last=rules.next_month(month) - timedelta(days=1),
     )
 
 
-def left_words(budget: Budget, spent: Decimal, price: Decimal, now: datetime) -> str:
+def left_words(budget: rules.Budget, spent: Decimal, price: Decimal, now: datetime) -> str:
     """Return what is left for a launch at a price per hour; "" when nothing is, which its refusal says."""
     left = budget.stop_line - spent
     if left <= 0:
         return ""
-    rest = (beginning(next_month(month_of(now))) - now) / timedelta(hours=1)
-    named = {"left": money(left), "amount": money(budget.amount), "month": month_name(month_of(now))}
+    rest = (rules.beginning(rules.next_month(rules.month_of(now))) - now) / timedelta(hours=1)
+    named = {"left": money(left), "amount": money(budget.amount), "month": month_name(rules.month_of(now))}
     if price and left / price < rest:
         count = int(left / price)
         hours = plural(count, "hour", "hours") if count else _("less than an hour")
@@ -114,11 +105,11 @@ def left_words(budget: Budget, spent: Decimal, price: Decimal, now: datetime) ->
     return _("{left} of {amount} left for {month}", **named)
 
 
-def _state(budget: Budget, spent: Decimal, month: date) -> tuple[Severity, str]:
+def _state(budget: rules.Budget, spent: Decimal, month: date) -> tuple[Severity, str]:
     left = money(max(Decimal(0), budget.stop_line - spent))
     if budget.is_closed(spent):
         running = _("Running executions are stopped.") if budget.stops_running else _("Running executions continue.")
-        day = day_words(next_month(month))
+        day = day_words(rules.next_month(month))
         return "problem", _("New launches are refused until {day} (UTC). {running}", day=day, running=running)
     if budget.is_near(spent):
         line = money(budget.warning_line)
@@ -127,17 +118,17 @@ def _state(budget: Budget, spent: Decimal, month: date) -> tuple[Severity, str]:
     return "ok", _("{left} left until launches are refused.", left=left)
 
 
-def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal | None, now: datetime) -> str:
+def _projection(budget: rules.Budget, spent: Decimal, lately: Decimal, by_end: Decimal | None, now: datetime) -> str:
     """Return where the course leads, as a sentence; "" once nothing more can be launched."""
     if budget.is_closed(spent):
         return ""
     if by_end is None:
         return _("The month has just begun: where this leads is not known yet.")
-    days = (now.astimezone(UTC).date() - pace_began(now).date()).days + 1
+    days = (now.astimezone(UTC).date() - rules.pace_began(now).date()).days + 1
     pace = _("At the pace of the last week")
-    if days != PACE_DAYS:
+    if days != rules.PACE_DAYS:
         pace = _("At the pace of the last {days}", days=plural(days, "day", "days"))
-    if (used_up := used_up_at(budget, spent, lately, now)) is not None:
+    if (used_up := rules.used_up_at(budget, spent, lately, now)) is not None:
         return _("{pace} it is used up on {day}.", pace=pace, day=day_words(used_up))
     return _("{pace} {by_end} are spent by the end of the month.", pace=pace, by_end=money(by_end))
 
@@ -145,8 +136,8 @@ def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal
 def _bars(
     costs: Mapping[date, Decimal], spent: Decimal, by_end: Decimal | None, highest: Decimal, now: datetime
 ) -> tuple[CourseBar, ...]:
-    month, today = month_of(now), now.astimezone(UTC).date()
-    days = (next_month(month) - month).days
+    month, today = rules.month_of(now), now.astimezone(UTC).date()
+    days = (rules.next_month(month) - month).days
     a_day = (by_end - spent) / max(1, days - today.day) if by_end is not None else Decimal(0)
     width, bars, total = 100 / days, [], Decimal(0)
     for number in range(days):

@@ -17,18 +17,7 @@ from dashboard.shell.access import may_administer, may_observe, may_see_usage, s
 from dashboard.shell.exports import note_export
 from dashboard.usage.forms import BudgetForm
 from dashboard.usage.usage_records import budget_of_project, past_months, read_everybody, read_usage
-from dashboard.usage.viewmodels.usage import (
-    HeldTime,
-    UsageView,
-    day_bars,
-    in_month,
-    last_months,
-    months_of,
-    picture_sentence,
-    tables,
-    total_of,
-    usage_csv,
-)
+from dashboard.usage.viewmodels import usage
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Project, ProjectBudget, User
@@ -60,7 +49,7 @@ def usage_of_everybody(request: HttpRequest) -> HttpResponse:
     person = User.objects.filter(username=username).first() if username and "\0" not in username else None
     if person is not None:
         return redirect("person-usage", person.pk)
-    view = UsageView.parse(request.GET.dict(), now)
+    view = usage.UsageView.parse(request.GET.dict(), now)
     month = view.month
     if request.GET.get("download") == "1":
         rows = read_usage(month.first, month.last, now, only=view.columns)
@@ -68,14 +57,14 @@ def usage_of_everybody(request: HttpRequest) -> HttpResponse:
         note_export(request, user_of(request), name)
         return _csv(rows, name, has_kinds=False)
     rows, days = read_everybody(month.first, month.last, now, view.columns)
-    context = {"months": last_months(now), "unknown": username, "is_everybody": True}
+    context = {"months": usage.last_months(now), "unknown": username, "is_everybody": True}
     return render(request, _TEMPLATE, context | _month(rows, days, view, is_everybody=True))
 
 
 def _usage_of(request: HttpRequest, person: User) -> HttpResponse:
     now = timezone.now()
-    view = UsageView.parse(request.GET.dict(), now)
-    months = last_months(now)
+    view = usage.UsageView.parse(request.GET.dict(), now)
+    months = usage.last_months(now)
     rows = read_usage(months[-1].first, months[0].last, now, person.pk, view.columns)
     if request.GET.get("download") == "1":
         name = f"usage-{months[-1].value}-to-{months[0].value}.csv"
@@ -86,28 +75,28 @@ def _usage_of(request: HttpRequest, person: User) -> HttpResponse:
         "person": person,
         "is_own": person == request.user,
         "may_see_all": may_observe(request.user),
-        "months": months_of(rows, now),
+        "months": usage.months_of(rows, now),
     }
-    shown = in_month(rows, view.month)
+    shown = usage.in_month(rows, view.month)
     return render(request, _TEMPLATE, context | _month(shown, shown, view, is_everybody=False))
 
 
 def _month(
-    rows: Sequence[HeldTime], days: Sequence[HeldTime], view: UsageView, *, is_everybody: bool
+    rows: Sequence[usage.HeldTime], days: Sequence[usage.HeldTime], view: usage.UsageView, *, is_everybody: bool
 ) -> dict[str, object]:
-    bars = day_bars(days, view.month)
+    bars = usage.day_bars(days, view.month)
     return {
         "view": view,
         "chips": view.chips(rows),
-        "total": total_of(rows),
+        "total": usage.total_of(rows),
         "bars": bars,
-        "picture": picture_sentence(bars, view.month),
-        "tables": tables(rows, view, is_everybody=is_everybody),
+        "picture": usage.picture_sentence(bars, view.month),
+        "tables": usage.tables(rows, view, is_everybody=is_everybody),
     }
 
 
-def _csv(rows: Sequence[HeldTime], name: str, *, has_kinds: bool) -> HttpResponse:
-    answer = HttpResponse(usage_csv(rows, has_kinds=has_kinds), content_type="text/csv; charset=utf-8")
+def _csv(rows: Sequence[usage.HeldTime], name: str, *, has_kinds: bool) -> HttpResponse:
+    answer = HttpResponse(usage.usage_csv(rows, has_kinds=has_kinds), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 

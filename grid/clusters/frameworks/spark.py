@@ -10,16 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import aiohttp
 
-from grid.clusters.frameworks.base import (
-    LOCAL_PATH,
-    POD_IP,
-    ClusterReport,
-    Port,
-    Program,
-    WorkerPod,
-    cluster_of,
-    http_probe,
-)
+from grid.clusters.frameworks import base
 from grid.clusters.frameworks.spark_status import ask
 from grid.core.quantity import millicores, whole
 from grid.executions.spec import ExecutionSpec, TierSpec
@@ -34,7 +25,7 @@ _WORKER_HEAP, _WORKER_BESIDE = 128, 128
 _LEAST_BESIDE, _SHARE_BESIDE = 384, 0.3
 _LEAST_EXECUTOR = 450  # Spark refuses to start one with less
 _LEAST_HEAD_HEAP, _MOST_HEAD_HEAP = 256, 4096
-_PID_FILE = f"{LOCAL_PATH}/worker.pid"
+_PID_FILE = f"{base.LOCAL_PATH}/worker.pid"
 _DRAIN_MARGIN_SECONDS = 2
 
 # Finds Spark in the image, and becomes it. A user without a name cannot log in to Hadoop's libraries, hence the wrapper that
@@ -110,8 +101,8 @@ class Spark:
     strips_prefix = True
     calls_back = True  # executors to the driver at any port, and the master's proxy to its page
 
-    def head(self, spec: ExecutionSpec) -> Program:
-        heap = min(max(_mebibytes(cluster_of(spec).head_tier) // 2, _LEAST_HEAD_HEAP), _MOST_HEAD_HEAP)
+    def head(self, spec: ExecutionSpec) -> base.Program:
+        heap = min(max(_mebibytes(base.cluster_of(spec).head_tier) // 2, _LEAST_HEAD_HEAP), _MOST_HEAD_HEAP)
         settings = {
             # Another way to submit programs, without authentication.
             "spark.master.rest.enabled": "false",
@@ -119,18 +110,18 @@ class Spark:
             "spark.ui.proxyRedirectUri": "/",
             # A master that crashes finds its applications and workers again, and they go on.
             "spark.deploy.recoveryMode": "FILESYSTEM",
-            "spark.deploy.recoveryDirectory": f"{LOCAL_PATH}/recovery",
+            "spark.deploy.recoveryDirectory": f"{base.LOCAL_PATH}/recovery",
         }
-        master = ("--host", POD_IP, "--port", str(MASTER_PORT), "--webui-port", str(MASTER_UI_PORT))
-        return Program(
+        master = ("--host", base.POD_IP, "--port", str(MASTER_PORT), "--webui-port", str(MASTER_UI_PORT))
+        return base.Program(
             command=("sh", "-c", _START + _BECOME, "spark", "org.apache.spark.deploy.master.Master", *master),
-            ports=(Port("spark", MASTER_PORT), Port("ui", MASTER_UI_PORT)),
+            ports=(base.Port("spark", MASTER_PORT), base.Port("ui", MASTER_UI_PORT)),
             variables=_daemon(spec, heap, settings),
-            readiness=http_probe("/", MASTER_UI_PORT, period=2, failures=15),
-            liveness=http_probe("/", MASTER_UI_PORT, period=10, failures=6, delay=60),
+            readiness=base.http_probe("/", MASTER_UI_PORT, period=2, failures=15),
+            liveness=base.http_probe("/", MASTER_UI_PORT, period=10, failures=6, delay=60),
         )
 
-    def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
+    def worker(self, spec: ExecutionSpec, head_address: str) -> base.Program:
         settings = {
             # The head is known by its Service's address, which is not the one that its process listens on.
             "spark.worker.preferConfiguredMasterAddress": "true",
@@ -142,21 +133,21 @@ class Spark:
             "spark.executor.logs.rolling.maxRetainedFiles": "4",
         }
         worker = (
-            *("--host", POD_IP, "--port", str(WORKER_PORT), "--webui-port", str(WORKER_UI_PORT)),
+            *("--host", base.POD_IP, "--port", str(WORKER_PORT), "--webui-port", str(WORKER_UI_PORT)),
             *("--cores", str(worker_cores(spec.tier)), "--memory", f"{executor_mebibytes(spec.tier)}m"),
-            *("--work-dir", f"{LOCAL_PATH}/work", _master(head_address)),
+            *("--work-dir", f"{base.LOCAL_PATH}/work", _master(head_address)),
         )
         start = _START + _NOTE_PID + _BECOME
-        drain_seconds = max(cluster_of(spec).drain_seconds - _DRAIN_MARGIN_SECONDS, 1)
-        own = {"SPARK_LOCAL_DIRS": LOCAL_PATH, "PYSPARK_PYTHON": "python3"}
-        return Program(
+        drain_seconds = max(base.cluster_of(spec).drain_seconds - _DRAIN_MARGIN_SECONDS, 1)
+        own = {"SPARK_LOCAL_DIRS": base.LOCAL_PATH, "PYSPARK_PYTHON": "python3"}
+        return base.Program(
             command=("sh", "-c", start, "spark", "org.apache.spark.deploy.worker.Worker", *worker),
-            ports=(Port("spark", WORKER_PORT), Port("ui", WORKER_UI_PORT)),
+            ports=(base.Port("spark", WORKER_PORT), base.Port("ui", WORKER_UI_PORT)),
             variables=_daemon(spec, _WORKER_HEAP, settings) | own,
             # Its executors may keep the machine so busy that it answers late. Ending it would lose their work, and Kubernetes ends
             # workers that are not ready first.
-            readiness=http_probe("/", WORKER_UI_PORT, period=2, failures=60),
-            liveness=http_probe("/", WORKER_UI_PORT, period=10, failures=12, delay=60),
+            readiness=base.http_probe("/", WORKER_UI_PORT, period=2, failures=60),
+            liveness=base.http_probe("/", WORKER_UI_PORT, period=10, failures=12, delay=60),
             pre_stop=("sh", "-c", _DECOMMISSION, "decommission", str(drain_seconds)),
         )
 
@@ -171,13 +162,13 @@ class Spark:
             # process. Both are defaults, so whatever a program or a command line says of its own still counts.
             "MASTER": master,
             "SPARK_SUBMIT_OPTS": _options(_driver_settings(spec)),
-            "SPARK_LOCAL_IP": POD_IP,
+            "SPARK_LOCAL_IP": base.POD_IP,
             "PYSPARK_PYTHON": "python3",
         }
 
     async def ask(
-        self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
-    ) -> ClusterReport:
+        self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[base.WorkerPod]
+    ) -> base.ClusterReport:
         return await ask(http, f"http://{head_ip}:{MASTER_UI_PORT}", worker_cores(spec.tier), workers)
 
 
@@ -194,8 +185,8 @@ def executor_mebibytes(tier: TierSpec) -> int:
 
 def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
     return {
-        "spark.driver.host": POD_IP,
-        "spark.driver.bindAddress": POD_IP,
+        "spark.driver.host": base.POD_IP,
+        "spark.driver.bindAddress": base.POD_IP,
         "spark.ui.port": str(DRIVER_UI_PORT),
         # Bars drawn over and over make one endless line of a job's log, and nobody sees them in a notebook.
         "spark.ui.showConsoleProgress": "false",
@@ -206,7 +197,7 @@ def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
         "spark.dynamicAllocation.enabled": "true",
         # Decommissioned executors give their blocks to others, so nobody needs to wait until shuffles are forgotten.
         "spark.dynamicAllocation.shuffleTracking.enabled": "false",
-        "spark.dynamicAllocation.initialExecutors": str(cluster_of(spec).workers_minimum),
+        "spark.dynamicAllocation.initialExecutors": str(base.cluster_of(spec).workers_minimum),
         "spark.dynamicAllocation.executorIdleTimeout": "120s",
         "spark.stage.ignoreDecommissionFetchFailure": "true",
         **_shared_settings(spec),
@@ -228,7 +219,7 @@ def _shared_settings(spec: ExecutionSpec) -> dict[str, str]:
 
 def _daemon(spec: ExecutionSpec, heap: int, settings: Mapping[str, str]) -> dict[str, str]:
     return {
-        "SPARK_LOCAL_IP": POD_IP,
+        "SPARK_LOCAL_IP": base.POD_IP,
         "SPARK_DAEMON_MEMORY": f"{heap}m",
         "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC {_options(_shared_settings(spec) | dict(settings))}",
     }

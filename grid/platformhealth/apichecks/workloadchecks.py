@@ -6,16 +6,8 @@ from typing import Any
 
 from grid.core.errors import Conflict
 from grid.core.translation import gettext as _
+from grid.kube import resources
 from grid.kube.objects import RawObject
-from grid.kube.resources import (
-    AUTOSCALERS,
-    DEPLOYMENTS,
-    DISRUPTION_BUDGETS,
-    JOBS,
-    LEASES,
-    NETWORK_POLICIES,
-    REPLICA_SETS,
-)
 from grid.platformhealth.apichecks.base import ApiCheck
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, must_refuse, until
 
@@ -23,15 +15,15 @@ from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, must_ref
 async def _deployment(scratch: Scratch) -> None:
     template = {"metadata": {"labels": scratch.labels}, "spec": scratch.pod_spec()}
     spec = {"replicas": 0, "selector": {"matchLabels": scratch.labels}, "template": template}
-    await scratch.create(DEPLOYMENTS, "workers", spec=spec)
+    await scratch.create(resources.DEPLOYMENTS, "workers", spec=spec)
     patched = await scratch.api.patch(
-        DEPLOYMENTS, scratch.name("workers"), {"spec": {"replicas": 1}}, namespace=scratch.namespace
+        resources.DEPLOYMENTS, scratch.name("workers"), {"spec": {"replicas": 1}}, namespace=scratch.namespace
     )
     if patched["spec"].get("replicas") != 1:
         raise CheckFailed(_("The size of a Deployment was changed, and is as before."))
 
     async def has_replica_set() -> bool:
-        replica_sets = (await scratch.listed(REPLICA_SETS)).get("items") or []
+        replica_sets = (await scratch.listed(resources.REPLICA_SETS)).get("items") or []
         return any(each["spec"].get("replicas") == 1 for each in replica_sets)
 
     otherwise = _("No controller made a ReplicaSet of the Deployment’s size within {seconds:.0f} s.")
@@ -44,33 +36,33 @@ async def _autoscaler(scratch: Scratch) -> None:
     spec: RawObject = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2}
     spec |= {"metrics": [{"type": "Resource", "resource": cpu}]}
     spec |= {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 300}}}
-    await scratch.create(AUTOSCALERS, "workers", spec=spec)
-    read = (await scratch.get(AUTOSCALERS, "workers"))["spec"]
+    await scratch.create(resources.AUTOSCALERS, "workers", spec=spec)
+    read = (await scratch.get(resources.AUTOSCALERS, "workers"))["spec"]
     kept = read.get("behavior", {}).get("scaleDown", {}).get("stabilizationWindowSeconds")
     if kept != 300 or not read.get("metrics"):
         raise CheckFailed(_("The autoscaler does not hold its metrics and behaviour."))
-    await scratch.delete(AUTOSCALERS, "workers")
+    await scratch.delete(resources.AUTOSCALERS, "workers")
 
 
 async def _budget(scratch: Scratch) -> None:
     selector = {"matchLabels": scratch.labels | {"head": "none"}}
-    await scratch.create(DISRUPTION_BUDGETS, "head", spec={"minAvailable": 1, "selector": selector})
+    await scratch.create(resources.DISRUPTION_BUDGETS, "head", spec={"minAvailable": 1, "selector": selector})
 
 
 async def _policy(scratch: Scratch) -> None:
     """It selects our own pods alone, which never start."""
     spec = {"podSelector": {"matchLabels": scratch.labels}, "policyTypes": ["Ingress"], "ingress": []}
-    await scratch.create(NETWORK_POLICIES, "apart", spec=spec)
+    await scratch.create(resources.NETWORK_POLICIES, "apart", spec=spec)
 
 
 async def _lease(scratch: Scratch) -> None:
     now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     held = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": now}
-    first = await scratch.create(LEASES, "lease", spec=held)
+    first = await scratch.create(resources.LEASES, "lease", spec=held)
 
     def replaced(holder: str) -> Coroutine[Any, Any, RawObject]:
         lease = first | {"spec": held | {"holderIdentity": holder}}
-        return scratch.api.replace(LEASES, scratch.name("lease"), lease, namespace=scratch.namespace)
+        return scratch.api.replace(resources.LEASES, scratch.name("lease"), lease, namespace=scratch.namespace)
 
     await replaced("two")
     otherwise = _("A write over somebody else’s newer one was not refused: two controllers could lead.")
@@ -79,7 +71,7 @@ async def _lease(scratch: Scratch) -> None:
 
 async def _job(scratch: Scratch) -> None:
     template = {"spec": scratch.pod_spec() | {"restartPolicy": "Never"}}
-    await scratch.create(JOBS, "build", spec={"suspend": True, "backoffLimit": 0, "template": template})
+    await scratch.create(resources.JOBS, "build", spec={"suspend": True, "backoffLimit": 0, "template": template})
 
 
 WORKLOAD_CHECKS: tuple[ApiCheck, ...] = (

@@ -10,11 +10,9 @@ from grid.core.translation import gettext as _
 from grid.models import Announcement
 from grid.models.announcement import LONGEST_ANNOUNCEMENT
 
-_TYPED = "%Y-%m-%dT%H:%M"
-
 
 def _moment(**options: Any) -> forms.DateTimeField:
-    widget = forms.DateTimeInput(format=_TYPED, attrs={"type": "datetime-local"})
+    widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
     return forms.DateTimeField(widget=widget, **options)
 
 

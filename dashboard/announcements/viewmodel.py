@@ -12,7 +12,6 @@ from grid.core.wording import moment_words
 from grid.models import Announcement
 
 REGION = "announcements"
-_FRAGMENT = "announcements/fragments/announcements.html"
 
 
 class AnnouncementStage(IntEnum):
@@ -48,7 +47,7 @@ def banners_fragment(announcements: Iterable[Announcement], now: datetime) -> Fr
     shown = [row for row in announcements if _stage(row, now) is AnnouncementStage.SHOWN]
     shown.sort(key=lambda row: (row.severity != Announcement.Severity.WARNING, row.from_at, row.pk))
     banners = tuple(Banner(row.pk, row.text, row.severity, " ".join(_sentences(row))) for row in shown)
-    return Fragment(REGION, _FRAGMENT, Banners(banners))
+    return Fragment(REGION, "announcements/fragments/announcements.html", Banners(banners))
 
 
 def _sentences(announcement: Announcement) -> Iterator[str]:

@@ -47,7 +47,6 @@ _CHIPS = {
     "since": _("From {value}"),
     "until": _("Until {value}"),
 }
-_COLUMNS = ("number", "time", "who", "action", "kind", "object_id", "object", "change", "hash")
 _VALUES_HIDDEN = frozenset({"variables"})  # environment variables: the names are shown, the values may be secret
 
 
@@ -163,7 +162,7 @@ def audit_rows(
     text = io.StringIO()
     writer = csv.writer(text)
     if has_head:
-        writer.writerow(_COLUMNS)
+        writer.writerow(("number", "time", "who", "action", "kind", "object_id", "object", "change", "hash"))
     for entry in entries:
         texts = (
             entry.actor_name or _("not logged in"),

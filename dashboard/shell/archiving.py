@@ -9,7 +9,6 @@ from grid.core.wording import plural
 from grid.models import Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, Workspace
 
 _FIELDS = {HardwareTier: "tier", Environment: "environment", Project: "project"}
-_NOUNS = {HardwareTier: _("hardware tier"), Environment: _("environment")}
 
 
 def archiving_means(instance: HardwareTier | Environment | Project | KnowledgeEntry) -> list[str]:
@@ -49,7 +48,7 @@ def _resumable(instance: HardwareTier | Environment | Project) -> Iterator[str]:
             "{count:,} workspace was launched with it: resuming needs another {noun}.",
             "{count:,} workspaces were launched with it: resuming needs another {noun}.",
             count,
-            noun=_NOUNS[type(instance)],
+            noun={HardwareTier: _("hardware tier"), Environment: _("environment")}[type(instance)],
         )
 
 

@@ -18,7 +18,6 @@ _PATTERN = Expression(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([nu
 # Kubernetes' own bound: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
 LARGEST = 2**63 - 1
 _LONGEST = 100
-_BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 class QuantityTooLarge(ValueError):
@@ -80,7 +79,7 @@ def format_cores(milli: int) -> str:
 
 def format_bytes(count: int) -> str:
     """Return bytes in binary units for people, with at most one decimal: 4294967296 -> "4 GiB"."""
-    for suffix, size in _BINARY:
+    for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
         if abs(count) >= size:
             return f"{count / size:.1f}".removesuffix(".0") + f" {suffix}B"
     return f"{count} B"

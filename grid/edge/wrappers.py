@@ -22,7 +22,6 @@ from grid.observability.logcontext import of_request
 logger = logging.getLogger(__name__)
 
 HEADER = b"x-request-id"
-_PORTS = {"http": 80, "https": 443}
 _FOR_THIS_MACHINE = _(
     "Debugging is on, which is for this machine alone. Start the server with the host 127.0.0.1, or leave GRID_DEBUG out."
 )
@@ -155,4 +154,4 @@ def _parts(origin: str) -> tuple[str, str, int | None] | None:
         return None
     if not parts.hostname or parts.path or parts.query or parts.fragment:
         return None
-    return parts.scheme, parts.hostname, port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname, port or {"http": 80, "https": 443}.get(parts.scheme)

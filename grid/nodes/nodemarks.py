@@ -27,7 +27,6 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NAME = Expression(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DOMAIN = Expression(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _DOMAIN_LONGEST = 253
-_KUBERNETES = ("kubernetes.io", "k8s.io")
 _AUTOSCALERS = frozenset({DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT})
 
 
@@ -68,7 +67,7 @@ def refusal(mark: Mark, node: Node) -> str | None:
 def whose_mark(key: str) -> str | None:
     """Return a sentence about who else keeps the marks of this key; None when operators may change them."""
     domain = key.rpartition("/")[0]
-    if any(domain == kept or domain.endswith(f".{kept}") for kept in _KUBERNETES):
+    if any(domain == kept or domain.endswith(f".{kept}") for kept in ("kubernetes.io", "k8s.io")):
         if key == "node.kubernetes.io/unschedulable":
             return _("Kubernetes keeps this taint on cordoned nodes: cordon or uncordon the node instead.")
         return _(

@@ -17,7 +17,6 @@ from grid.platformhealth.reading import PlatformReader, Watched, nothing_wrong
 from grid.platformhealth.served_versions import VersionReader
 
 LOOK_SECONDS = 30.0
-_CLUSTER_NAME = "kubernetes.default.svc"
 
 
 class ShipsLogs(Protocol):
@@ -84,4 +83,4 @@ def connecting_to(origin: str) -> Callable[[], Awaitable[str]]:
 
 
 async def _lookup() -> str:
-    return await nothing_wrong(asyncio.get_running_loop().getaddrinfo(_CLUSTER_NAME, 443))
+    return await nothing_wrong(asyncio.get_running_loop().getaddrinfo("kubernetes.default.svc", 443))

@@ -9,10 +9,7 @@ from grid.core.translation import gettext as _
 from grid.platformhealth.facts import Severity
 
 _GUIDE = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
-_ENDPOINTS = "https://kubernetes.io/blog/2025/04/24/endpoints-deprecation/"
-_REFERENCE = "https://kubernetes.io/docs/reference/kubernetes-api/"
 _JOBS = "https://github.com/kubernetes/kubernetes/blob/master/CHANGELOG/CHANGELOG-1.2.md#other-notable-improvements"
-_METRICS = "https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/"
 _SKEW = "https://kubernetes.io/releases/version-skew-policy/#kubectl"
 _SIDECARS = "https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/"
 _VERSION = Expression(r"v?(\d{1,4})\.(\d{1,4})(?:\.|\+|-|$)")
@@ -40,14 +37,14 @@ USED = (
         ("pods", "nodes", "events", "configmaps", "secrets", "services", "persistentvolumeclaims", "namespaces"),
         0,
         _("Nothing works."),
-        _REFERENCE,
+        "https://kubernetes.io/docs/reference/kubernetes-api/",
     ),
     UsedApi(
         "v1",
         ("endpoints",),
         0,
         _("Where the API server is, is read from EndpointSlices alone."),
-        _ENDPOINTS,
+        "https://kubernetes.io/blog/2025/04/24/endpoints-deprecation/",
         is_optional=True,
         deprecated=33,
         instead=_("It is only read where there is no EndpointSlice."),
@@ -71,7 +68,7 @@ USED = (
         ("nodes", "pods"),
         8,
         _("Usage is not shown, and clusters do not grow. Install metrics-server."),
-        _METRICS,
+        "https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/",
         is_optional=True,
     ),
 )

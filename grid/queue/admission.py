@@ -30,7 +30,6 @@ from grid.queue.snapshot import Queue, Unit
 logger = logging.getLogger(__name__)
 
 UNLOCKED_ATTEMPTS = 3
-_CAUSE = ("reason", "reason_values", "message")
 ADMITTED = Transition(State.DEPLOYING, "admitted", values={})
 AT_ONCE = 5  # units of one person, some milliseconds
 
@@ -133,7 +132,7 @@ def _wrote(row: Execution, refusal: AdmissionRefusal, now: datetime) -> bool:
         return True
     if row.reason != refused.code:  # else it only moved in the queue
         transaction.on_commit(partial(telemetry.asked_for_slots, "deferred"))
-    columns = dict(zip(_CAUSE, refused.stored, strict=True))
+    columns = dict(zip(("reason", "reason_values", "message"), refused.stored, strict=True))
     return lifecycle.update(row.pk, columns, revision=row.revision, now=now)
 
 

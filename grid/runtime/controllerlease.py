@@ -28,7 +28,6 @@ PATIENCE = (3.0, 2.0)
 SLOW_SECONDS = 2.0  # so long for each of two answers is slow
 AWAY_SECONDS = 15.0  # so long the Lease is held; a leader renews it every two seconds
 HANDOVER_SECONDS = 6.0  # the next leader tries every two seconds to take a Lease that was given back
-_SILENT = _("The API server does not answer in time.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class ControllerLease:
                 tries.append(asyncio.create_task(self._read()))
                 waiting = [question for question in tries if not question.done()]
                 done, _pending = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-                error = _SILENT
+                error = _("The API server does not answer in time.")
                 for question in done:
                     try:
                         self._take(question.result())

@@ -40,7 +40,6 @@ NODE_SECONDS = 2.0
 LATE_EVENTS = timedelta(seconds=30)
 # A pod that was bound sooner than this did not wait for a node to be made.
 _AT_ONCE = timedelta(seconds=1)
-_MEASURED = (WHOLE, *Phase, MERGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ def _add(start: StartUp, times: int) -> None:
     if not start.ran:
         return
     rows = _locked(start)
-    seconds = {str(name): value for name in _MEASURED if (value := getattr(start, name)) is not None}
+    seconds = {str(name): value for name in (WHOLE, *Phase, MERGED) if (value := getattr(start, name)) is not None}
     for row in rows:
         sums = read_sums(row.sums)
         count(sums, start.pk, seconds, image_cached=start.image_cached, node_started=start.node_started, times=times)

@@ -175,9 +175,6 @@ def _this(request: HttpRequest) -> str:
     return sessions.stored_key(request.session.session_key or "")
 
 
-_BACKEND = "grid.accounts.AccountBackend"
-
-
 class Join(auth_views.PasswordResetConfirmView):
     """Django's view, which keeps the token in the session instead of the address. A link that does not work is answered with 410."""
 
@@ -207,7 +204,7 @@ class Join(auth_views.PasswordResetConfirmView):
         user = form.user
         if not set_password(user, self.request.session.pop(auth_views.INTERNAL_RESET_SESSION_TOKEN)):
             return redirect(self.request.path)
-        auth.login(self.request, user, _BACKEND)
+        auth.login(self.request, user, "grid.accounts.AccountBackend")
         messages.success(self.request, _("Your password is set, and you are logged in."))
         return redirect("home")
 

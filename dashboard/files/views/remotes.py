@@ -27,7 +27,6 @@ from grid.models import Project, RemoteRepository
 
 logger = logging.getLogger(__name__)
 
-_UNREADABLE = _("The stored secret can no longer be read. Store it again.")
 _FORGOTTEN = _("The remote repository and its secret are forgotten here. Nothing in it was changed.")
 _SAME_KEY = _("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
 _ASK_FOR_NEW = _(
@@ -76,7 +75,7 @@ def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
         except HostKeyRefused:
             return _ask(request, project, remote, _other_key(connection, remote))
     except Undecryptable:
-        messages.error(request, _UNREADABLE)
+        messages.error(request, _("The stored secret can no longer be read. Store it again."))
     except RemoteFailed as error:
         logger.info("remote repository not reached project=%s reason=%s", id, error)
         messages.error(request, _("The connection does not work. {error}", error=error))

@@ -35,7 +35,6 @@ from grid.runtime import Runtime, get_runtime
 from grid.runtime.caches import id_of
 
 _AFTER = timedelta(minutes=5)  # of an execution's end that its charts show too
-_FAILED = ("failed", "error")
 
 
 async def node_use_section(request: HttpRequest, name: str) -> UseSection:
@@ -149,7 +148,7 @@ def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[Fa
 
 def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> Sequence[FailureMoment]:
     moments = failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
-    if record.ended_at is not None and record.state in _FAILED:
+    if record.ended_at is not None and record.state in ("failed", "error"):
         cause = record.words(to_owner=False)
         words = _("It ended: {said}", said=cause) if cause else _("It ended with an error.")
         moments.append(FailureMoment(record.ended_at, words[:300], _execution_url(record.id)))

@@ -26,7 +26,6 @@ AGENT_PORT_FILE = "dashboard_agent_listen_port_"
 # ephemeral ports, so that none is taken before the agents are up.
 _AGENTS = ("dashboard-agent-listen", "dashboard-agent-grpc", "runtime-env-agent", "metrics-export")
 _AGENT_PORTS = range(24000, 32768)
-_TURNS = "/tmp/ray-starting"
 _TURN_SECONDS = 60.0
 _TURN_POLL_SECONDS = 0.2
 _RAYLET_LIVES = "/api/local_raylet_healthz"
@@ -101,7 +100,7 @@ def _take_turns(place: Path, node: str, port: int) -> None:
     """Start nodes that share a machine, and with it /tmp, one after the other: a child keeps the lock until this node is up, or its time
     is over. It also writes the agent's port, which the agent itself writes once it is up: a raylet waits only 15 seconds for that, and
     an agent needs a whole core for some of them. That is why we choose the node's id."""
-    lock = os.open(_TURNS, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open("/tmp/ray-starting", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     parent = os.getpid()
     if os.fork():

@@ -15,7 +15,6 @@ from grid.logs.logplace import CUT_BYTES, START, LogPlace, PlacedReading
 from grid.models import Execution, ShippedLog
 from grid.models.environment import Kind
 
-_CUT = " … (cut)"
 _OVERHEAD = 200  # bytes of a line in memory beside its text
 
 
@@ -67,7 +66,7 @@ class LineReading(PlacedReading):
         is_cut = is_too_long or len(text) > CUT_BYTES
         # A program may write any bytes; JSON and the receivers take text without NUL.
         shown = text[:CUT_BYTES].decode(errors="replace").replace("\x00", "�").rstrip("\r")
-        self.lines.append(LoggedLine(stamp, shown + _CUT * is_cut))
+        self.lines.append(LoggedLine(stamp, shown + " … (cut)" * is_cut))
 
 
 class LineBuffer:
@@ -124,9 +123,6 @@ def halves(portions: Sequence[Portion]) -> Iterator[Sequence[Portion]]:
     yield [Portion(whole.source, whole.lines[middle:], whole.place, whole.is_last)]
 
 
-_ENDED = ("Succeeded", "Failed")
-
-
 def source_of(pod: Pod) -> LineSource:
     meta, labels = pod.metadata, pod.metadata.labels
     kind = labels.get(APP_COMPONENT, "")
@@ -147,7 +143,7 @@ def has_ended(pod: Pod) -> bool:
     """Return whether no more will be written."""
     status = _program(pod)
     is_last = status is not None and status.state.terminated is not None and pod.spec.restart_policy == "Never"
-    return is_last or pod.status.phase in _ENDED
+    return is_last or pod.status.phase in ("Succeeded", "Failed")
 
 
 def restarts(pod: Pod) -> int:

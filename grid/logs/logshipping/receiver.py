@@ -29,7 +29,6 @@ _REFUSALS = frozenset({400, 415, 422})  # the lines are at fault; all else may b
 
 SECONDS = 15.0  # for all of a request
 _LONGEST_ANSWER = 65536
-_HIDDEN = "(hidden)"
 # The address is the installation's own setting and mostly a private one, so only what hands out a machine's credentials is barred.
 ANYWHERE = read_blocks("", ["0.0.0.0/0", "::/0"])[0]
 
@@ -126,7 +125,7 @@ class LogReceiver:
         """Return the verdict with words that may be shown: a receiver may send back what it was sent. Cut last, lest a part is left."""
         why = verdict.why
         for secret in (self._receiver.authorization, self._receiver.authorization.rpartition(" ")[2]):
-            why = why.replace(secret, _HIDDEN) if secret else why
+            why = why.replace(secret, "(hidden)") if secret else why
         return Verdict(verdict.result, verdict.refused, cleaned(why, 240), verdict.wait)
 
 

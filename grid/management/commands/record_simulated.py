@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 
 _BATCH = 2000
 _COST_OF_A_CORE = 0.05
-_OVER = ("Succeeded", "Failed")
 
 
 class Command(BaseCommand):
@@ -88,7 +87,7 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
     executions: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         is_wanted = with_clusters or _label(pod, KEYS.workload_type) != Kind.CLUSTER
-        if is_wanted and pod.metadata.deletion_timestamp is None and pod.status.phase not in _OVER:
+        if is_wanted and pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Succeeded", "Failed"):
             executions[_label(pod, KEYS.execution)].append(pod)
     # Ended ones included: the same seed names the same executions at the next start.
     known = Execution.objects.only("pk").in_bulk(list(executions))

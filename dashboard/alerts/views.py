@@ -5,7 +5,6 @@ import logging
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -17,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.alerts.page import ALERTS
 from dashboard.alerts.viewmodel import runbook_html, section_of
-from dashboard.shell.access import may_observe, may_operate
+from dashboard.shell.access import Permission, requires, user_of
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.views.live import live_page
 from grid.alerts import silences
@@ -25,7 +24,7 @@ from grid.alerts.webhook import keep, read_post
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import moment_words, plural
-from grid.models import Alert, AlertSilence, User
+from grid.models import Alert, AlertSilence
 from grid.models.platform import LONGEST_REASON
 
 logger = logging.getLogger(__name__)
@@ -33,6 +32,7 @@ logger = logging.getLogger(__name__)
 _TOLD_AGAIN = _(
     "If the alert fires, those who were not told of it are told, and a critical one has its line on all pages again."
 )
+_operators_only = requires(Permission.OPERATE, _("Only operators and admins silence alerts."))
 _RUNBOOKS = settings.BASE_DIR / "docs" / "alerts.md"
 
 
@@ -61,10 +61,9 @@ async def alerts(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+@requires(Permission.OBSERVE, ALERTS.refusal)
 def runbook(request: HttpRequest, id: str) -> HttpResponse:
     """Show what to do about an alert, from the section of the documentation that its rule names."""
-    if not may_observe(request.user):
-        raise PermissionDenied(ALERTS.refusal)
     try:
         title, text = section_of(_RUNBOOKS.read_text(), id)  # each time: a page that is opened now and then
     except OSError as error:
@@ -76,10 +75,10 @@ def runbook(request: HttpRequest, id: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@_operators_only
 def alert_silence(request: HttpRequest, id: int) -> HttpResponse:
-    actor = _refuse_others(request)
     alert, now, problem = get_object_or_404(Alert, pk=id), timezone.now(), ""
-    typed = request.POST.get("minutes", "60")
+    typed, actor = request.POST.get("minutes", "60"), user_of(request)
     if request.method == "POST":
         minutes = int(typed) if typed in map(str, silences.MINUTES) else 0
         try:
@@ -106,11 +105,11 @@ def alert_silence(request: HttpRequest, id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@_operators_only
 def silence_end(request: HttpRequest, id: int) -> HttpResponse:
-    actor = _refuse_others(request)
     row = get_object_or_404(AlertSilence, pk=id)
     if request.method == "POST":
-        is_ended = silences.end(id, by=actor, now=timezone.now())
+        is_ended = silences.end(id, by=user_of(request), now=timezone.now())
         outcome = _("The silence of {name} has ended.") if is_ended else _("The silence of {name} had ended already.")
         (messages.success if is_ended else messages.info)(request, outcome.format(name=row.name))
         return redirect("alerts")
@@ -119,14 +118,7 @@ def silence_end(request: HttpRequest, id: int) -> HttpResponse:
         (silences.silence_sentence(row), _TOLD_AGAIN),
         action_url=request.path,
         answer=_("End it now"),
-        keep=_("Keep it"),
         keep_url=reverse("alerts"),
         is_danger=False,
     )
     return render(request, "shell/question.html", {"question": question})
-
-
-def _refuse_others(request: HttpRequest) -> User:
-    if not isinstance(request.user, User) or not may_operate(request.user):
-        raise PermissionDenied(_("Only operators and admins silence alerts."))
-    return request.user

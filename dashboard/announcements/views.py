@@ -1,7 +1,6 @@
 """Announcements: operators and admins write, edit and end them; everybody may hide one from their own pages."""
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -12,19 +11,20 @@ from dashboard.administration.views import latest_changes
 from dashboard.announcements import records
 from dashboard.announcements.forms import AnnouncementForm
 from dashboard.announcements.viewmodel import announcement_rows
-from dashboard.shell.access import may_operate
+from dashboard.shell.access import Permission, requires, user_of
 from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.views.preferences import back
 from grid.core.translation import gettext as _
-from grid.models import Announcement, User
+from grid.models import Announcement
 
 _MOST_LISTED = 100
+_operators_only = requires(Permission.OPERATE, _("Only operators and admins write announcements."))
 
 
 @require_safe
+@_operators_only
 def announcements(request: HttpRequest) -> HttpResponse:
-    _refuse_others(request)
     labels = {name: str(field.label) for name, field in AnnouncementForm.base_fields.items()}
     rows = announcement_rows(Announcement.objects.all()[:_MOST_LISTED], timezone.now())
     context = {"rows": rows, "history": latest_changes(labels, object_type="announcement")}
@@ -32,15 +32,15 @@ def announcements(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@_operators_only
 def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
-    actor = _refuse_others(request)
     row = get_object_or_404(Announcement, pk=id) if id else None
     if row is not None and row.until_at is not None and row.until_at <= timezone.now():
         messages.info(request, _("This announcement has ended. Write a new one instead."))
         return redirect("announcements")
     form = AnnouncementForm(request.POST if request.method == "POST" else None, instance=row)
     if form.is_bound and form.is_valid():
-        if records.save(form.instance, actor):
+        if records.save(form.instance, user_of(request)):
             messages.success(request, _("The announcement is saved."))
         return redirect("announcements")
     status = 400 if form.errors else 200
@@ -48,10 +48,10 @@ def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@_operators_only
 def announcement_end(request: HttpRequest, id: str) -> HttpResponse:
-    actor = _refuse_others(request)
     if request.method == "POST":
-        if records.end(id, actor, timezone.now()):
+        if records.end(id, user_of(request), timezone.now()):
             messages.success(request, _("The announcement has ended."))
         return redirect("announcements")
     row = get_object_or_404(Announcement, pk=id)
@@ -60,7 +60,6 @@ def announcement_end(request: HttpRequest, id: str) -> HttpResponse:
         (_("It disappears from all pages. To show it again, write a new one."),),
         action_url=request.path,
         answer=_("End it now"),
-        keep=_("Keep it"),
         keep_url=reverse("announcements"),
     )
     return render(request, "shell/question.html", {"question": question})
@@ -73,9 +72,3 @@ def announcement_hide(request: HttpRequest) -> HttpResponse:
     if id and request.user.pk is not None:
         records.hide(id, request.user.pk, timezone.now())
     return back(request)
-
-
-def _refuse_others(request: HttpRequest) -> User:
-    if not isinstance(request.user, User) or not may_operate(request.user):
-        raise PermissionDenied(_("Only operators and admins write announcements."))
-    return request.user

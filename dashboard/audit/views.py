@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -25,7 +24,7 @@ from dashboard.audit.viewmodel import KINDS, AuditPosition, AuditView, audit_lin
 from dashboard.environments.views import ENVIRONMENTS
 from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
-from dashboard.shell.access import AnyUser, may_administer, may_read_audit
+from dashboard.shell.access import AnyUser, Permission, may_administer, requires
 from dashboard.shell.exports import note_export
 from dashboard.tiers.edited import TIERS
 from dashboard.usage.forms import BudgetForm
@@ -122,11 +121,12 @@ def _between(entries: "QuerySet[models.AuditEntry]", view: AuditView) -> "QueryS
 
 
 _EXPORTED_AT_ONCE = 1000
+_readers_only = requires(Permission.READ_AUDIT, _("Only admins and auditors can see the audit log."))
 
 
 @require_safe
+@_readers_only
 def audit_log(request: HttpRequest) -> HttpResponse:
-    _check(request)
     view = AuditView.parse(request.GET.dict())
     page = read_audit(view)
     context = {
@@ -144,9 +144,9 @@ def audit_log(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+@_readers_only
 async def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all entries of the view, read in batches while they are sent."""
-    await sync_to_async(_check)(request)
     view = replace(AuditView.parse(request.GET.dict()), before=None)
     name = f"audit-log-{timezone.now():%Y-%m-%d}.csv"
     user = await request.auser()
@@ -169,11 +169,6 @@ async def _exported(view: AuditView) -> AsyncIterator[str]:
 
 def latest_entries(most: int) -> str:
     return audit_rows(read_audit(AuditView(), at_most=most).rows, _labels(), has_head=True)
-
-
-def _check(request: HttpRequest) -> None:
-    if not may_read_audit(request.user):
-        raise PermissionDenied(_("Only admins and auditors can see the audit log."))
 
 
 def _labels() -> Mapping[str, Mapping[str, str]]:

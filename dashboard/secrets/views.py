@@ -138,7 +138,6 @@ def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpRes
             deletion_sentences(uses_of(secret)),
             action_url=request.path,
             answer=_("Delete the secret"),
-            keep=_("Keep it"),
             keep_url=back,
         )
         return render(request, "shell/question.html", {"question": question})
@@ -148,8 +147,7 @@ def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpRes
 
 
 def _page(request: HttpRequest, form: SecretForm, context: dict[str, Any]) -> HttpResponse:
-    status = 422 if form.is_bound else 200
-    return render(request, "secrets/secrets.html", {"form": form, **context}, status=status)
+    return render(request, "secrets/secrets.html", {"form": form, **context}, status=422 if form.is_bound else 200)
 
 
 def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:

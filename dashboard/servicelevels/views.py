@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest, HttpResponse
@@ -17,11 +16,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.servicelevels.viewmodel import level_card
-from dashboard.shell.access import may_administer, may_observe
+from dashboard.shell.access import may_administer, observer_required
 from dashboard.shell.pages.periodic import PeriodicRead
 from grid import configuration as centralconfig
 from grid.core.errors import GridError
-from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.startup import Phase
 from grid.metrics.history import LevelDays, PrometheusLevels
@@ -32,20 +30,14 @@ from grid.starts.startdays import WHOLE, StartSums, read_sums, seconds_of
 
 
 @require_safe
+@observer_required
 async def service_levels(request: HttpRequest) -> HttpResponse:
-    may_edit = await sync_to_async(_admitted)(request)
+    may_edit = await sync_to_async(may_administer)(request.user)
     read = await levels_in(get_runtime()).read()
     levels, has_prometheus = (read.levels, read.has_prometheus) if read else ((), False)
     cards = [level_card(level.status, level.source, has_prometheus=has_prometheus) for level in levels]
     context = {"read": read, "cards": cards, "may_edit": may_edit}
     return await sync_to_async(render)(request, "servicelevels/service_levels.html", context)
-
-
-def _admitted(request: HttpRequest) -> bool:
-    """Return whether the user may edit the objectives. Raise PermissionDenied for one who may not see them."""
-    if not may_observe(request.user):
-        raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
-    return may_administer(request.user)
 
 
 logger = logging.getLogger(__name__)

@@ -190,21 +190,29 @@ def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
 may_manage_job = may_manage_workspace  # its runs are the owner's
 
 
-def admin_required(view: _View) -> _View:
-    """Raise PermissionDenied (403) unless the user is an admin. Django's `user_passes_test` would read the user of an async view twice."""
+def requires(permission: Permission, refusal: str) -> Callable[[_View], _View]:
+    """Return a decorator of views that raises PermissionDenied (403) with `refusal` unless the user has the permission. Django's
+    `user_passes_test` would read the user of an async view twice."""
 
     def check(request: HttpRequest) -> None:
-        if not may_administer(request.user):
-            raise PermissionDenied(_("Only admins can see this page."))
+        if not has_permission(request.user, permission):
+            raise PermissionDenied(refusal)
 
-    @wraps(view)
-    async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        await sync_to_async(check)(request)
-        return await view(request, *args, **kwargs)
+    def decorate(view: _View) -> _View:
+        @wraps(view)
+        async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            await sync_to_async(check)(request)
+            return await view(request, *args, **kwargs)
 
-    @wraps(view)
-    def now(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        check(request)
-        return view(request, *args, **kwargs)
+        @wraps(view)
+        def now(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            check(request)
+            return view(request, *args, **kwargs)
 
-    return later if asyncio.iscoroutinefunction(view) else now  # type: ignore[return-value]
+        return later if asyncio.iscoroutinefunction(view) else now  # type: ignore[return-value]
+
+    return decorate
+
+
+admin_required = requires(Permission.ADMINISTER, _("Only admins can see this page."))
+observer_required = requires(Permission.OBSERVE, _("Only operators, auditors and admins can see this page."))

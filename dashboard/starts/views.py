@@ -1,23 +1,22 @@
 """How long starts take, for those who watch the cluster: a table by tier, environment, pool or image, charts by day, and a file for
 spreadsheets."""
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.shell.access import may_observe, user_of
+from dashboard.shell.access import observer_required, user_of
 from dashboard.shell.exports import note_export
 from dashboard.starts.startup_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
 from dashboard.starts.viewmodels import start_times
-from grid.core.translation import gettext as _
 from grid.runtime import get_runtime
 from grid.starts.startdays import ACCURACY_PERCENT
 
 
 @require_safe
+@observer_required
 def startup(request: HttpRequest) -> HttpResponse:
-    view, now = _admitted(request), get_runtime().clock()
+    view, now = start_times.StartTimesView.parse(request.GET.dict()), get_runtime().clock()
     read = read_start_times(view, now)
     if request.GET.get("download") == "1":
         name = f"start-up-by-{view.by}-{view.range}-days-{now:%Y-%m-%d}.csv"
@@ -47,12 +46,7 @@ def startup(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+@observer_required
 def startup_days(request: HttpRequest) -> HttpResponse:
-    view, now = _admitted(request), get_runtime().clock()
+    view, now = start_times.StartTimesView.parse(request.GET.dict()), get_runtime().clock()
     return JsonResponse(start_times.start_charts(view.days(now), read_shown(view, now).days))
-
-
-def _admitted(request: HttpRequest) -> start_times.StartTimesView:
-    if not may_observe(request.user):
-        raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
-    return start_times.StartTimesView.parse(request.GET.dict())

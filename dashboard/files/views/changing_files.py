@@ -107,7 +107,6 @@ def _question(request: HttpRequest, repository: Repository, path: str, shown: st
         (_deletion_sentence(repository, path, shown), _NOTHING_LOST, _ACTIVE),
         action_url=request.path,
         answer=_("Delete"),
-        keep=_("Keep it"),
         keep_url=f"{request.path.removesuffix('delete/')}?{Place(MAIN, shown, path, is_branch=True).here}",
         fields=(("path", path), ("at", shown)),
     )

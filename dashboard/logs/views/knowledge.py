@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -16,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.administration.forms import CatalogueForm
 from dashboard.administration.views import EditedKind, catalogue_archive, catalogue_edit
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine, knowledge_lines
-from dashboard.shell.access import admin_required, may_administer, may_observe
+from dashboard.shell.access import admin_required, may_administer, observer_required
 from dashboard.shell.forms.fields import Section
 from grid.core.translation import gettext as _
 from grid.diagnosis import logfindings
@@ -82,9 +81,9 @@ KNOWLEDGE = EditedKind(
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@observer_required
 def knowledge_base(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
     """Show all entries; of a posted log, show which of them match."""
-    _refuse_practitioners(request)
     # Every edit leads here, so it is in force in this process at once; the others follow within seconds.
     knowledge.refresh()
     text, now = request.POST.get("log", "")[-LOG_BYTES:], get_runtime().clock()
@@ -102,8 +101,8 @@ def knowledge_base(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
 
 
 @require_safe
+@observer_required
 def knowledge_found(request: HttpRequest, id: str) -> HttpResponse:
-    _refuse_practitioners(request)
     entry = next((line for line in _read_knowledge(get_runtime().clock()) if line.key == id), None)
     if entry is None:
         raise Http404(_("There is no such entry in the knowledge base."))
@@ -134,11 +133,6 @@ def knowledge_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
             return redirect("knowledge-found", id)
         KnowledgeEntry.objects.get_or_create(pk=id, defaults={"meaning": entry.meaning})
     return catalogue_archive(request, catalogue, id)
-
-
-def _refuse_practitioners(request: HttpRequest) -> None:
-    if not may_observe(request.user):
-        raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
 
 
 def _read_knowledge(now: datetime) -> list[KnowledgeLine]:

@@ -16,7 +16,7 @@ from dashboard.executions.viewmodels.stopping import QUEUE_QUESTIONS, Decision, 
 from dashboard.executions.views.executions import current_viewer, seen
 from dashboard.executions.views.stopping import ask, asked_ids, stop
 from dashboard.queue.pages.queue import QUEUE
-from dashboard.shell.access import may_operate, user_of
+from dashboard.shell.access import Permission, may_operate, requires, user_of
 from dashboard.shell.views.live import live_page
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -71,8 +71,7 @@ async def queue_order(request: HttpRequest, id: str) -> HttpResponse:
         "others": [(row.id, f"{row.title or row.object_name} ({row.owner_username})") for row in others[:_OTHERS]],
         "longest": ordering.REASON_LONGEST,
     }
-    status = 422 if problem else 200
-    return await sync_to_async(render)(request, "queue/queue_order.html", context, status=status)
+    return await sync_to_async(render)(request, "queue/queue_order.html", context, status=422 if problem else 200)
 
 
 def _order(request: HttpRequest, id: str) -> str:
@@ -117,9 +116,8 @@ def _order_several(request: HttpRequest, do: Decision, ids: list[str]) -> int:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.OPERATE, _("Only operators and admins can take over the queue."))
 def queue_takeover(request: HttpRequest) -> HttpResponse:
-    if not may_operate(request.user):
-        raise PermissionDenied(_("Only operators and admins can take over the queue."))
     problem, now = "", timezone.now()
     if request.method == "POST":
         try:

@@ -74,8 +74,8 @@ class Confirmation(ViewModel, frozen=True, gc=False):
     sentences: Sequence[str]
     action_url: str
     answer: str
-    keep: str
     keep_url: str
+    keep: str = _("Keep it")
     fields: Sequence[tuple[str, str]] = ()
     is_danger: bool = True
 

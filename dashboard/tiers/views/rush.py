@@ -5,24 +5,24 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard.jobs.forms.jobs import zone_names
-from dashboard.shell.access import may_operate
+from dashboard.shell.access import Permission, requires, user_of
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.tiers import rush_records as records
 from dashboard.tiers.forms.rush import RushForm
 from dashboard.tiers.viewmodels.rush import RushAnswer, plan_row, rush_answer
 from grid.core.translation import gettext as _
-from grid.models import RushPlan, User
+from grid.models import RushPlan
 from grid.runtime import get_runtime
 from grid.tiers.rush import RushTimes, plan_rush
 from grid.tiers.rushplans import plan_hours
 
+_operators_only = requires(Permission.OPERATE, _("Only operators and admins plan warm places."))
 _UNKNOWN = _("The cluster is not read yet, so it is not known what this takes. Try it again in a minute.")
 _MADE = {
     "saved": _("The plan is saved."),
@@ -32,16 +32,17 @@ _MADE = {
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@_operators_only
 def rush(request: HttpRequest) -> HttpResponse:
     """Show the form, with what was typed the answer, and the plans; store the plan that is sent."""
-    actor, now = _refuse_others(request), get_runtime().clock()
+    now = get_runtime().clock()
     typed = request.POST if request.method == "POST" else request.GET
     form = RushForm(typed if "places" in typed else None, now=now, initial={"zone": settings.TIME_ZONE})
     planned = _work_out(form, now) if form.is_valid() else None
     plan, answer = planned or (None, None)
     problem = _UNKNOWN if form.is_valid() and planned is None else ""
     if request.method == "POST" and plan and answer and not answer.refusals:
-        made = records.make(plan, actor, now)
+        made = records.make(plan, user_of(request), now)
         if made != "full":
             messages.success(request, _MADE[made].format(minutes=plan.early_minutes))
             return redirect("rush")
@@ -60,11 +61,11 @@ def rush(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@_operators_only
 def rush_remove(request: HttpRequest, id: str) -> HttpResponse:
     """Remove a plan, after a question that works without a script."""
-    actor = _refuse_others(request)
     if request.method == "POST":
-        if records.remove(id, actor):
+        if records.remove(id, user_of(request)):
             messages.success(request, _("The plan is removed."))
         return redirect("rush")
     plan = get_object_or_404(RushPlan, pk=id)
@@ -76,7 +77,6 @@ def rush_remove(request: HttpRequest, id: str) -> HttpResponse:
         ),
         action_url=request.path,
         answer=_("Remove it"),
-        keep=_("Keep it"),
         keep_url=reverse("rush"),
     )
     return render(request, "shell/question.html", {"question": question})
@@ -96,10 +96,3 @@ def _work_out(form: RushForm, now: datetime) -> tuple[RushPlan, RushAnswer] | No
     outcome = plan_rush(facts, times, now)
     plan.early_minutes = outcome.early // timedelta(minutes=1)
     return plan, rush_answer(outcome, facts, times, image=plan.environment.image, zone=hours.zone, now=now)
-
-
-def _refuse_others(request: HttpRequest) -> User:
-    """Return who asks. Raise PermissionDenied for anybody but operators and admins."""
-    if not isinstance(request.user, User) or not may_operate(request.user):
-        raise PermissionDenied(_("Only operators and admins plan warm places."))
-    return request.user

@@ -13,7 +13,15 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.administration.viewmodel import history_lines
-from dashboard.shell.access import may_administer, may_observe, may_see_usage, seen_project, user_of
+from dashboard.shell.access import (
+    Permission,
+    may_administer,
+    may_observe,
+    may_see_usage,
+    requires,
+    seen_project,
+    user_of,
+)
 from dashboard.shell.exports import note_export
 from dashboard.usage.forms import BudgetForm
 from dashboard.usage.usage_records import budget_of_project, past_months, read_everybody, read_usage
@@ -41,10 +49,9 @@ def person_usage(request: HttpRequest, id: int) -> HttpResponse:
 
 
 @require_safe
+@requires(Permission.OBSERVE, _NOT_YOURS)
 def usage_of_everybody(request: HttpRequest) -> HttpResponse:
     """Show one month, because the intervals of a year are too many to add up for a page. With `?person=` go to that person's page."""
-    if not may_observe(request.user):
-        raise PermissionDenied(_NOT_YOURS)
     now, username = timezone.now(), request.GET.get("person", "").strip()
     person = User.objects.filter(username=username).first() if username and "\0" not in username else None
     if person is not None:

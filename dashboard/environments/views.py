@@ -21,7 +21,7 @@ from dashboard.platformhealth.records import framework_lines_of
 from dashboard.shell.access import admin_required
 from dashboard.shell.forms.fields import add_problems
 from grid.audit import entries as audit
-from grid.core.errors import GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.core.errors import GridError, NotAllowed, NotFound, Rejected, rejection
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeimages import on_nodes
 from grid.environments import revisions as rules
@@ -135,7 +135,7 @@ def _made(
     if not form.is_built:
         return rules.make_image(environment.pk, data["image"], **about)
     if not is_built_here:
-        raise Rejected([Problem("requirements", NO_BUILDER, "no_builder")])
+        raise rejection(NO_BUILDER, "no_builder", path="requirements")
     about["repository"] = build_repository()
     return rules.make_built(environment.pk, data["base"] or 0, data["requirements"], **about)
 

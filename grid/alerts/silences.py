@@ -11,7 +11,7 @@ from django.db import transaction
 
 from grid.alerts.webhook import LONGEST, MOST_NAMES
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import rejection
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, moment_words, one_line
 from grid.models import Alert, AlertSilence, AuditEntry, User
@@ -47,21 +47,21 @@ def start(alert: Alert, *, minutes: int, reason: str, by: User, now: datetime) -
     reason = one_line(reason)
     if not reason or len(reason) > LONGEST_REASON:
         sentence = _("Say why in at most {longest} characters: other operators read it.", longest=LONGEST_REASON)
-        raise _refused("reason", sentence)
+        raise rejection(sentence, path="reason")
     if minutes not in MINUTES:
-        raise _refused("minutes", _("Choose for how long."))
+        raise rejection(_("Choose for how long."), path="minutes")
     until = now + timedelta(minutes=minutes)
     # Of two operators at once the second sees the first one's silence.
     stored = Alert.objects.select_for_update(no_key=True).filter(pk=alert.pk, ended_at=None).first()
     if stored is None:
-        raise _refused("", _("This alert is over, so there is nothing to silence."))
+        raise rejection(_("This alert is over, so there is nothing to silence."))
     matchers = matchers_for(stored.labels)
     if not matchers or len(stored.labels) >= MOST_NAMES:
         sentence = _("This alert has labels too many or too long to be silenced from here. Silence it in Alertmanager.")
-        raise _refused("", sentence)
+        raise rejection(sentence)
     other = silence_of(stored.labels, silences_in_force(now))
     if other is not None and other.until_at >= until - timedelta(minutes=1):
-        raise _refused("", silence_sentence(other))
+        raise rejection(silence_sentence(other))
     columns = {"name": stored.name, "author_name": by.get_username(), "created_at": now, "until_at": until}
     silence = AlertSilence.objects.create(matchers=matchers, reason=reason, **columns)
     until_words = _("until {until}", until=moment_words(until))
@@ -81,7 +81,3 @@ def end(id: int, *, by: User, now: datetime) -> bool:
     changes = {"silenced": [_("until {until}", until=moment_words(at)) for at in (was, now)]}
     write_entry(by, silence, changes, action=AuditEntry.Action.ENDED, at=now)
     return True
-
-
-def _refused(field: str, sentence: str) -> Rejected:
-    return Rejected([Problem(field, sentence, "silence")])

@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from grid.clusters.request import beyond_limit, beyond_slots, wrong_counts
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Problem, Rejected, rejection
 from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -49,8 +49,7 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
         with transaction.atomic():
             row, _cluster = _locked_cluster(execution)
             if row.state not in RESTARTABLE:
-                sentence = _("Its head is not running yet, so there is nothing to restart.")
-                raise Rejected([Problem("", sentence, "too_early")])
+                raise rejection(_("Its head is not running yet, so there is nothing to restart."), "too_early")
             cause = Reason("HeadRestarted", {"by": by})
             if lifecycle.record_change(row, {"restart_requested_at": now}, cause, by=by, now=now):
                 break
@@ -72,11 +71,11 @@ def _locked_cluster(execution: Execution) -> tuple[Execution, ClusterSpec]:
     try:
         cluster = parse_spec(row).cluster if row.kind == Kind.CLUSTER else None
     except ValueError as error:
-        raise Rejected([Problem("", str(error), "unreadable")]) from error
+        raise rejection(str(error), "unreadable") from error
     if cluster is None:
-        raise Rejected([Problem("", _("Only a cluster has workers and a head."), "kind")])
+        raise rejection(_("Only a cluster has workers and a head."), "kind")
     if row.is_final or row.stop_requested_at is not None or row.state in (State.STOPPING, State.FINISHING):
-        raise Rejected([Problem("", _("This cluster has ended or is being stopped; launch a new one."), "ended")])
+        raise rejection(_("This cluster has ended or is being stopped; launch a new one."), "ended")
     return row, cluster
 
 

@@ -9,7 +9,7 @@ import msgspec
 from django.conf import settings
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Problem, rejection
 from grid.core.quantity import format_bytes, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -30,7 +30,7 @@ def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
         return msgspec.convert(stored, ClusterSettings)
     except msgspec.ValidationError as error:
         sentence = _("The stored settings of its cluster can no longer be read.")
-        raise Rejected([Problem("with_cluster", sentence, "unreadable")]) from error
+        raise rejection(sentence, "unreadable", path="with_cluster") from error
 
 
 def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
@@ -41,7 +41,7 @@ def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
     head_tier, tier = tiers.get(known.head_tier), tiers.get(known.tier)
     if environment is None or head_tier is None or tier is None:
         gone = _("The environment or a hardware tier of its cluster no longer exists.")
-        raise Rejected([Problem("with_cluster", gone, "not_offered")])
+        raise rejection(gone, "not_offered", path="with_cluster")
     rows = {"environment": environment, "head_tier": head_tier, "tier": tier}
     return ClusterRequest(**(msgspec.structs.asdict(known) | rows))
 
@@ -222,10 +222,9 @@ def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
     """Return the spec that is frozen at launch, from the rows as they are in the launch's own transaction, not the form's older ones."""
     policy = cluster_policy(request.framework)
     head_tier = HardwareTier.objects.get(pk=request.head_tier.pk)
-    environment = Environment.objects.get(pk=request.environment.pk)
     return ClusterSpec(
         framework=request.framework,
-        version=str(environment.frameworks[request.framework]),
+        version=str(Environment.objects.get(pk=request.environment.pk).frameworks[request.framework]),
         head_tier=tier_spec(head_tier),
         workers_minimum=request.workers_minimum,
         workers_maximum=request.most_workers,

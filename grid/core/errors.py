@@ -72,6 +72,11 @@ class Rejected(GridError):
         return " ".join(problem.message for problem in self.problems)
 
 
+def rejection(message: str, code: str = "invalid", *, path: str = "") -> Rejected:
+    """Return the refusal of a request that has one problem, of the whole request without a `path`."""
+    return Rejected([Problem(path, message, code)])
+
+
 def why_unreached(error: BaseException) -> str:
     """Return in words why a server could not be asked, by the first known error among the causes; never a text of the error, which may
     hold an address with its password."""

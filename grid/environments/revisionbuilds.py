@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 from django.conf import settings
 
-from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Rejected, rejection
 from grid.core.labels import APP_INSTANCE, MANAGED_BY, MANAGER
 from grid.core.requirementlines import BUILT_HERE
 from grid.core.translation import gettext as _
@@ -90,9 +90,9 @@ def order_of(revision: EnvironmentRevision) -> RevisionOrder:
     """Return what is to be built. Raise Rejected."""
     base = revision.base.image if revision.base else ""
     if base.startswith(BUILT_HERE) or revision.image.startswith(BUILT_HERE):
-        raise Rejected([Problem("", _BUILT_ELSEWHERE, "base")])
+        raise rejection(_BUILT_ELSEWHERE, "base")
     if not IMAGE_NAME.fullmatch(base):
-        raise Rejected([Problem("", _("Its base is no name of an image."), "base")])
+        raise rejection(_("Its base is no name of an image."), "base")
     return RevisionOrder(revision.image, base, tuple(revision.requirements.splitlines()))
 
 
@@ -144,7 +144,7 @@ class JobBuilder:
                 job = await self._api.get(JOBS, order.job, namespace=namespace)
         if job["metadata"].get("labels", {}).get(MANAGED_BY) != MANAGER:
             sentence = _("A Job {job} of somebody else is in {namespace}. Delete it there, or make the revision again.")
-            raise Rejected([Problem("", sentence.format(job=order.job, namespace=namespace), "name_taken")])
+            raise rejection(sentence.format(job=order.job, namespace=namespace), "name_taken")
         return job
 
     async def _make_files(self, order: RevisionOrder, uid: str) -> None:

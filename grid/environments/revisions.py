@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 from grid.audit import entries as audit
 from grid.clusters.frameworkversions import Declared, declared, pair_sentences
 from grid.configuration import BUILDS_PER_PERSON, value_of
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Rejected, rejection
 from grid.core.reasons import Sentence
 from grid.core.regexes import Expression
 from grid.core.requirementlines import BUILT_HERE, parse_requirements
@@ -89,7 +89,7 @@ def make_image(environment_id: str, image: str, *, note: str, by: str, now: date
         words = _(
             "Give the image as a name with its tag or digest, without blanks, such as registry.example.com/lab:4."
         )
-        raise Rejected([Problem("image", words, "image")])
+        raise rejection(words, "image", path="image")
     with transaction.atomic():
         environment = _locked(environment_id)
         made = _make(environment, by=by, now=now, note=note, image=image, state=State.READY, ready_at=now)
@@ -102,7 +102,7 @@ def make_built(
 ) -> EnvironmentRevision:
     """Store a revision of requirements on top of the base with that number, which the controller has built. Raise Rejected."""
     if len(text) > LONGEST_TEXT:
-        raise Rejected([Problem("requirements", _("Use at most {most:,} characters.", most=LONGEST_TEXT), "too_long")])
+        raise rejection(_("Use at most {most:,} characters.", most=LONGEST_TEXT), "too_long", path="requirements")
     requirements, problems = parse_requirements(text)
     if problems:
         raise Rejected(problems)
@@ -110,8 +110,7 @@ def make_built(
         environment = _locked(environment_id)
         below = environment.revisions.filter(number=base, state=State.READY).first()
         if below is None:
-            sentence = _("Choose a revision that is ready; this one is not, or no longer.")
-            raise Rejected([Problem("base", sentence, "base")])
+            raise rejection(_("Choose a revision that is ready; this one is not, or no longer."), "base", path="base")
         name = image_name(environment_id, _next_number(environment), below.image, requirements, repository)
         about: dict[str, Any] = {"image": name, "base": below, "requirements": "\n".join(requirements)}
         return _make(environment, by=by, now=now, note=note, state=State.BUILDING, **about)
@@ -123,11 +122,11 @@ def deprecate(environment_id: str, number: int, *, because: str) -> EnvironmentR
         environment = _locked(environment_id)
         revision = environment.revisions.filter(number=number).first()
         if revision is None or revision.state not in CAN_RUN:
-            raise Rejected([Problem("", _("Only a revision that is ready can be deprecated."), "state")])
+            raise rejection(_("Only a revision that is ready can be deprecated."), "state")
         if revision.state == State.READY:
             if not environment.revisions.filter(state=State.READY).exclude(pk=revision.pk).exists():
                 sentence = _("This is the only ready revision, so nothing could be launched. Make another one first.")
-                raise Rejected([Problem("", sentence, "only_one")])
+                raise rejection(sentence, "only_one")
             revision.state, revision.deprecated_because = State.DEPRECATED, because.strip()
             revision.save(update_fields=["state", "deprecated_because"])
             _set_current(environment)
@@ -258,7 +257,7 @@ def _locked(environment_id: str) -> Environment:
     """Return the environment, locked until the transaction ends. Raise Rejected when there is none."""
     environment = Environment.objects.select_for_update(no_key=True).filter(pk=environment_id).first()
     if environment is None:
-        raise Rejected([Problem("", _("This environment no longer exists."), "gone")])
+        raise rejection(_("This environment no longer exists."), "gone")
     return environment
 
 

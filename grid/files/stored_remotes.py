@@ -15,7 +15,7 @@ from django.db import transaction
 
 from grid.audit.entries import write_entry
 from grid.core.egress import may_be_called, read_blocks
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Problem, Rejected, rejection
 from grid.core.gitnames import COMMIT, MAIN, is_revision
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
@@ -70,7 +70,7 @@ def put(
         try:
             parsed = parse(url)
         except ValueError as error:
-            raise Rejected([Problem("url", str(error))]) from error
+            raise rejection(str(error), path="url") from error
         is_same = known is not None and known.url == parsed.text
         branch, username = branch.strip() or MAIN, username.strip()
         if problems := [*_wrong_names(branch, username), *_wrong_secret(parsed, secret, is_needed=not is_same)]:
@@ -95,12 +95,11 @@ def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
     with transaction.atomic():
         remote = _locked(project)
         if remote is None or remote.url != url or not remote.is_ssh:
-            sentence = _("The URL was changed in the meantime. Test the connection again.")
-            raise Rejected([Problem("", sentence, "changed")])
+            raise rejection(_("The URL was changed in the meantime. Test the connection again."), "changed")
         try:
             new = HostKey.parse(key)
         except ValueError as error:
-            raise Rejected([Problem("", _("This is no key of an SSH server. Test the connection again."))]) from error
+            raise rejection(_("This is no key of an SSH server. Test the connection again.")) from error
         before = _key_words(remote, HostKey.parse(remote.host_key)) if remote.host_key else ""
         remote.host_key = f"{new.type} {new.text}"
         remote.save(update_fields=["host_key"])
@@ -118,7 +117,7 @@ def remove(project: Project, *, by: User) -> None:
         remote = _locked(project)
         if Project.objects.get(pk=project.pk).files == Project.Files.REMOTE:
             sentence = _("The project's files are there. Choose another place for them first, on the project's page.")
-            raise Rejected([Problem("", sentence, "in_use")])
+            raise rejection(sentence, "in_use")
         if remote is not None:
             write_entry(by, project, {"remote": [remote.url, ""]})
             remote.delete()

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import rejection
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, moment_words, one_line
 from grid.models import DataPlane, Execution, User, VerboseLogging
@@ -44,9 +44,9 @@ def begin(*, component: str = "", execution: str = "", by: User, reason: str, no
     reason = one_line(reason)
     if not reason or len(reason) > REASON_LONGEST:
         sentence = _("Say why in at most {longest} characters: it is in the audit log.", longest=REASON_LONGEST)
-        raise _refused("reason", sentence)
+        raise rejection(sentence, path="reason")
     if component and component not in COMPONENTS:
-        raise _refused("subject", _("Choose a component, or the id of an execution."))
+        raise rejection(_("Choose a component, or the id of an execution."), path="subject")
     if not component:
         _refuse_unknown(execution)
     with transaction.atomic():
@@ -57,10 +57,10 @@ def begin(*, component: str = "", execution: str = "", by: User, reason: str, no
         if (other := VerboseLogging.objects.in_force(now).filter(**subject).first()) is not None:
             about = {"actor": other.actor_name, "until": moment_words(other.until_at)}
             about["reason"] = as_sentence(other.reason)
-            raise _refused("subject", _("{actor} has it logged until {until} already: {reason}", **about))
+            raise rejection(_("{actor} has it logged until {until} already: {reason}", **about), path="subject")
         if not component and VerboseLogging.objects.in_force(now).exclude(execution="").count() >= MOST_EXECUTIONS:
             sentence = _("More is logged about {most} executions already. End one of them first.", most=MOST_EXECUTIONS)
-            raise _refused("subject", sentence)
+            raise rejection(sentence, path="subject")
         who = {"actor": by, "actor_name": by.get_username(), "reason": reason}
         row = VerboseLogging.objects.create(**subject, **who, from_at=now, until_at=now + PERIOD)
         until = _("until {until}", until=moment_words(row.until_at))
@@ -73,7 +73,7 @@ def end(pk: int, *, by: User, now: datetime) -> VerboseLogging:
     with transaction.atomic():
         row = VerboseLogging.objects.select_for_update().in_force(now).filter(pk=pk).first()
         if row is None:
-            raise _refused("subject", _("That has ended already."))
+            raise rejection(_("That has ended already."), path="subject")
         was, row.until_at = row.until_at, now
         row.save(update_fields=["until_at"])
         until, ended = _("until {until}", until=moment_words(was)), _("ended {moment}", moment=moment_words(now))
@@ -84,11 +84,7 @@ def end(pk: int, *, by: User, now: datetime) -> VerboseLogging:
 def _refuse_unknown(execution: str) -> None:
     row = Execution.objects.filter(pk=execution[:40]).only("settled_at").first() if execution else None
     if row is None:
-        raise _refused("subject", _("There is no execution with this id. It stands in the address of its page."))
+        raise rejection(_("There is no execution with this id. It stands in the address of its page."), path="subject")
     if row.settled_at is not None:
         sentence = _("This execution has ended: nothing more is logged about it. See its support bundle.")
-        raise _refused("subject", sentence)
-
-
-def _refused(field: str, sentence: str) -> Rejected:
-    return Rejected([Problem(field, sentence, "verbose_logs")])
+        raise rejection(sentence, path="subject")

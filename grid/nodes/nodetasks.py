@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import rejection
 from grid.core.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
@@ -55,12 +55,12 @@ def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> Nod
     """Record what the user wants of the node, with its audit entry. Raise Rejected when a reason is missing or too long, when it changes
     nothing, and while another task of the node is open."""
     if action not in (Action.CORDON, Action.UNCORDON, Action.DRAIN):
-        raise _refused("action", _("Choose what to do with the node."))
+        raise rejection(_("Choose what to do with the node."), path="action")
     reason = _checked_reason(reason, is_needed=action != Action.UNCORDON)
     if action == Action.CORDON and node.spec.unschedulable:
-        raise _refused("action", _("The node is cordoned already."))
+        raise rejection(_("The node is cordoned already."), path="action")
     if action == Action.UNCORDON and not node.spec.unschedulable and not is_draining(node.metadata.name):
-        raise _refused("action", _("The node is not cordoned already."))
+        raise rejection(_("The node is not cordoned already."), path="action")
     task = NodeTask(action=action, reason=reason)
     return _record(task, node, {action: ["", reason]}, by=by, now=now)
 
@@ -69,11 +69,11 @@ def ask_mark(node: Node, mark: Mark, *, looked_at: str, by: User, reason: str, n
     """Record that the user wants the taint or label, with its audit entry; `looked_at` is the fingerprint of what the preview was about.
     Raise Rejected when the mark or the reason is refused, when the node has changed since, and while another task of it is open."""
     if problem := refusal(mark, node):
-        raise _refused("key", problem)
+        raise rejection(problem, path="key")
     reason = _checked_reason(reason, is_needed=True)
     if looked_at != fingerprint(node):
         changed = _("The node's labels or taints have changed since this page was loaded. Look again at the preview.")
-        raise _refused("action", changed)
+        raise rejection(changed, path="action")
     stored = {"key": mark.key, "value": mark.value, "effect": mark.effect}
     task = NodeTask(action=mark.action, reason=reason, mark=stored, looked_at=looked_at)
     return _record(task, node, {mark.action: ["", str(mark)], "reason": ["", reason]}, by=by, now=now)
@@ -87,9 +87,11 @@ def mark_of(task: NodeTask) -> Mark | None:
 def _checked_reason(reason: str, *, is_needed: bool) -> str:
     reason = one_line(reason)
     if is_needed and not reason:
-        raise _refused("reason", _("Say why: others read it on the node's page."))
+        raise rejection(_("Say why: others read it on the node's page."), path="reason")
     if len(reason) > REASON_LONGEST:
-        raise _refused("reason", _("The reason is too long: at most {longest} characters.", longest=REASON_LONGEST))
+        raise rejection(
+            _("The reason is too long: at most {longest} characters.", longest=REASON_LONGEST), path="reason"
+        )
     return reason
 
 
@@ -104,7 +106,7 @@ def _record(task: NodeTask, node: Node, changes: Mapping[str, list[str]], *, by:
             write_entry(by, task, changes, at=now)
     except IntegrityError as error:
         is_busy = _("Another request for this node is still being carried out; wait until it is.")
-        raise _refused("action", is_busy) from error
+        raise rejection(is_busy, path="action") from error
     return task
 
 
@@ -143,7 +145,3 @@ def note_trouble(task: NodeTask, trouble: str) -> None:
 def note_progress(task: NodeTask, progress: object) -> bool:
     """Store how far the drain is; return False when it is over, because somebody has cancelled it."""
     return bool(NodeTask.objects.filter(pk=task.pk, ended_at=None).update(progress=progress, trouble=""))
-
-
-def _refused(field: str, message: str) -> Rejected:
-    return Rejected([Problem(field, message)])

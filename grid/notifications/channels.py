@@ -16,7 +16,7 @@ from yarl import URL
 
 from grid.audit.entries import write_entry
 from grid.core.egress import Block, may_be_called, read_blocks
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import rejection
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, encrypt, encrypt_again
 from grid.models import AuditEntry, Delivery, EmailChange, User, WebhookTarget
@@ -51,7 +51,7 @@ def set_target(user: User, url: str) -> str:
     """Store where a person's notifications are posted; return the new secret that signs them. Raise Rejected."""
     url = url.strip()
     if problem := _problem(url):
-        raise Rejected([Problem("url", problem)])
+        raise rejection(problem, path="url")
     secret, host = secrets.token_urlsafe(32), _host(url)
     with transaction.atomic():
         before = _target_host(user)
@@ -100,14 +100,14 @@ def encrypt_targets_again() -> tuple[int, int]:
 def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
     """Have a test sent through a channel, once; return the id of its delivery. Raise Rejected."""
     if channel not in external_channels(user):
-        raise Rejected([Problem("channel", _("This channel is not set up for you."), "not_offered")])
+        raise rejection(_("This channel is not set up for you."), "not_offered", path="channel")
     with transaction.atomic():
         list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
         tests = Delivery.objects.filter(user=user, channel=channel, payload__event=TEST, at__gt=now - TESTS_WITHIN)
         if (count := tests.count()) >= MOST_TESTS:
             sentence = _("You have sent {count} tests within {minutes} minutes. Wait a few minutes.")
             sentence = sentence.format(count=count, minutes=TESTS_WITHIN.seconds // 60)
-            raise Rejected([Problem("channel", sentence, "too_many")])
+            raise rejection(sentence, "too_many", path="channel")
         sentence = _("{user} asked for it on the page of the account.", user=user.get_username())
         payload = payload_of(TEST, TEST, sentence, "/account/#notifications", now)
         write_entry(user, user, {"test": ["", Delivery.Channel(channel).label]}, action=AuditEntry.Action.SENT, at=now)
@@ -227,7 +227,7 @@ def _ask(user: User, address: str, now: datetime) -> None:
     letters = Delivery.objects.filter(user=user, payload__event=CONFIRM_ADDRESS, at__gt=now - LETTERS_WITHIN)
     if letters.count() >= MOST_LETTERS:
         sentence = _("You have asked for {count} links within an hour. Wait a little.", count=MOST_LETTERS)
-        raise Rejected([Problem("email", sentence, "too_many")])
+        raise rejection(sentence, "too_many", path="email")
     pending, _unused = EmailChange.objects.update_or_create(user=user, defaults={"address": address, "asked_at": now})
     why = _(
         "{user} asked for notifications to be sent to this address. If that was not you, ignore this letter: nothing else is sent here.",

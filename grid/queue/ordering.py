@@ -10,7 +10,7 @@ from typing import Any, Literal
 from django.db import transaction
 
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Rejected, rejection
 from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
@@ -39,7 +39,7 @@ def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) ->
     reason = one_line(reason)[:REASON_LONGEST]
     order = queue.orders.get(row.pk) or QueueOrder(execution=row)
     if order.held_at is not None:
-        raise _refused(_("{held} It is held already.", held=_held_words(order)), "held")
+        raise rejection(_("{held} It is held already.", held=_held_words(order)), "held")
     order.held_at, order.held_by, order.held_reason = now, by.get_username(), reason
     order.save()
     hold = held(order.held_by, reason)
@@ -66,7 +66,7 @@ def release_several(execution_ids: Collection[str], *, by: User, now: datetime) 
 def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
     order = queue.orders.get(row.pk)
     if order is None or order.held_at is None:
-        raise _refused(_("Nobody holds it; it waits for its turn."), "not_held")
+        raise rejection(_("Nobody holds it; it waits for its turn."), "not_held")
     words = _held_words(order)
     order.held_at, order.held_by, order.held_reason, order.released_at = None, "", "", now
     order.save()
@@ -114,7 +114,7 @@ def _waiting(execution_id: str, now: datetime) -> tuple[Execution, Queue]:
     if queue is not None and (head := _head_of(execution_id, queue)):
         return queue.units[head][0], queue
     state = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()
-    raise _refused(_gone(state), "not_waiting")
+    raise rejection(_gone(state), "not_waiting")
 
 
 def _head_of(execution_id: str, queue: Queue) -> str:
@@ -147,7 +147,7 @@ def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[st
         sentence = _(
             "The execution to put it before is no longer waiting, is held, or is not in front of a taken-over queue."
         )
-        raise _refused(sentence, "before")
+        raise rejection(sentence, "before")
     if other in ranked:
         place = ranked.index(other)
         return [*ranked[:place], moved, *ranked[place:]]
@@ -159,9 +159,5 @@ def _write(
     row: Execution, columns: dict[str, Any], cause: Reason, was_and_is: list[str], by: User, now: datetime
 ) -> None:
     if not record_change(row, columns, cause, by=by.get_username(), now=now):
-        raise _refused(_("It was changed at the same moment; look again."), "changed")
+        raise rejection(_("It was changed at the same moment; look again."), "changed")
     write_entry(by, row, {"queue": was_and_is}, at=now)
-
-
-def _refused(sentence: str, code: str) -> Rejected:
-    return Rejected([Problem("", sentence, code)])

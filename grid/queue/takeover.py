@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import rejection
 from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, moment_words, one_line
@@ -42,15 +42,15 @@ def take_over(*, by: User, minutes: int, reason: str, now: datetime) -> QueueTak
     reason = one_line(reason)
     if not reason or len(reason) > REASON_LONGEST:
         sentence = _("Say why in at most {longest} characters: everybody who waits reads it.", longest=REASON_LONGEST)
-        raise _refused(sentence)
+        raise rejection(sentence)
     if minutes not in MINUTES:
-        raise _refused(_("Choose for how long."))
+        raise rejection(_("Choose for how long."))
     with transaction.atomic():
         _lock()
         if (other := current_takeover(now)) is not None:
             sentence = _("{actor} has taken over the queue until {until}: {reason}")
             until, why = moment_words(other.until_at), as_sentence(other.reason)
-            raise _refused(sentence.format(actor=other.actor_name, until=until, reason=why))
+            raise rejection(sentence.format(actor=other.actor_name, until=until, reason=why))
         name, until_at = by.get_username(), now + timedelta(minutes=minutes)
         takeover = QueueTakeover.objects.create(
             actor=by, actor_name=name, reason=reason, from_at=now, until_at=until_at
@@ -66,7 +66,7 @@ def give_back(*, by: User, now: datetime) -> None:
         _lock()
         takeover = current_takeover(now)
         if takeover is None:
-            raise _refused(_("Nobody has taken over the queue now; it goes by turn."))
+            raise rejection(_("Nobody has taken over the queue now; it goes by turn."))
         was, takeover.until_at = takeover.until_at, now
         takeover.save(update_fields=["until_at"])
         until, at = _("until {until}", until=moment_words(was)), _("at {moment}", moment=moment_words(now))
@@ -76,7 +76,3 @@ def give_back(*, by: User, now: datetime) -> None:
 def _lock() -> None:
     """Let two operators at once decide one after the other."""
     list(DataPlane.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
-
-
-def _refused(sentence: str) -> Rejected:
-    return Rejected([Problem("", sentence, "takeover")])

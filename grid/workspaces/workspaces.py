@@ -10,7 +10,7 @@ from django.db.models import Exists, Max, OuterRef
 
 from grid.announcements.maintenance import MAINTENANCE
 from grid.clusters.request import read_cluster_settings
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Problem, Rejected, rejection
 from grid.core.translation import gettext as _
 from grid.core.wording import POD_STAYS_SENTENCE
 from grid.database.trouble import trouble_of
@@ -113,9 +113,9 @@ def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
             return
         execution = workspace.executions.unsettled().first()
         if execution is None or execution.is_final:
-            raise Rejected([Problem("", _("It has ended. Resume it instead."), ENDED)])
+            raise rejection(_("It has ended. Resume it instead."), ENDED)
         if execution.state == State.QUEUED:
-            raise Rejected([Problem("", _("It has not started yet, so there is nothing to restart."), ACTIVE)])
+            raise rejection(_("It has not started yet, so there is nothing to restart."), ACTIVE)
         if problem := _why_not_launch(workspace):
             raise Rejected([problem])
         if closed := why_closed(workspace.project_id, now):
@@ -172,8 +172,7 @@ def _give_up_restart(workspace_id: str, why: str, now: datetime) -> None:
         latest = _latest(workspace_id)
         if waiting.update(restart_requested_at=None, restart_problem=why) and latest is not None:
             sentence = _("It was stopped to be restarted, and not started again: {why}", why=why)
-            page = f"/workspaces/{workspace_id}/"
-            outbox.record(latest.pk, NotificationEvent.FAILED, sentence, now=now, path=page)
+            outbox.record(latest.pk, NotificationEvent.FAILED, sentence, now=now, path=f"/workspaces/{workspace_id}/")
 
 
 def _latest(workspace_id: str) -> Execution | None:
@@ -228,7 +227,7 @@ def _locked(workspace_id: str) -> Workspace:
     rows = Workspace.objects.select_for_update(no_key=True, of=("self",)).select_related("owner", "project")
     workspace = rows.filter(pk=workspace_id, deleted_at__isnull=True).first()
     if workspace is None:
-        raise Rejected([Problem("", _("It was deleted."), DELETED)])
+        raise rejection(_("It was deleted."), DELETED)
     return workspace
 
 

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import rejection
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
 from grid.models import ApiCheckRun, User
@@ -38,8 +38,7 @@ def ask(data_plane: str, installation: str, user: User, *, is_shared: bool, now:
             run.save(force_insert=True)
             write_entry(user, run, {"check": ["", namespace]}, at=now)
     except IntegrityError as error:
-        sentence = _("Another check of the API has not ended yet; wait until it has.")
-        raise Rejected([Problem("", sentence, "running")]) from error
+        raise rejection(_("Another check of the API has not ended yet; wait until it has."), "running") from error
     return run
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
 from grid.audit.entries import write_entry
-from grid.core.errors import Problem, Rejected
+from grid.core.errors import Problem, Rejected, rejection
 from grid.core.reasons import ANYBODY, Reason, sentence_of
 from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicTask
@@ -185,13 +185,13 @@ def extend_lifetime(execution: Execution, *, stops_at: datetime, by: User, now: 
             row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
             run = watched_run(row)
             if run is None:
-                raise Rejected([Problem("", _("It has ended or is being stopped."), "ended")])
+                raise rejection(_("It has ended or is being stopped."), "ended")
             announced = run.life.announced
             if announced is None or announced.at != stops_at:
                 raise Rejected([_already(row, stops_at)])
             until = rules.keepable_until(announced, run.life, run.limits, now)
             if until is None:
-                raise Rejected([Problem("", bound_sentence(run.limits), BOUND)])
+                raise rejection(bound_sentence(run.limits), BOUND)
             if _write(row, announced, until, by, now):
                 return until
 

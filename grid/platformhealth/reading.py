@@ -4,7 +4,7 @@ What cannot be read is `Unread` with the reason, and never ends the look.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 import yaml
 
 from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, TooManyRequests
-from grid.core.regexes import RepeatedExpression
+from grid.core.labels import KEYS
+from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence
+from grid.diagnosis.images import PULL_FAILED
 from grid.kube.api import KubeApi
+from grid.kube.events import age_order
 from grid.kube.listing import read_all
-from grid.kube.objects import Event, Pod, VolumeClaim
+from grid.kube.objects import ContainerStatus, Event, Pod, VolumeClaim
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.resources import (
     CONFIG_MAPS,
@@ -32,12 +35,23 @@ from grid.kube.resources import (
 )
 from grid.kube.trouble import sentence_of, trouble_of
 from grid.platformhealth import lights
-from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
-from grid.platformhealth.pulls import failed_pulls
+from grid.platformhealth.facts import (
+    AutoscalerReport,
+    FailedPull,
+    Heartbeat,
+    Light,
+    ServerAnswers,
+    Unread,
+    WarningEvent,
+    Workload,
+)
 from grid.platformhealth.workloads import decoded, workload
 
 T = TypeVar("T")
 KUBE_SYSTEM = "kube-system"
+# The kubelet's words, pkg/kubelet/images/image_manager.go and pkg/kubelet/events.
+_FAILED_TO_PULL = Expression(r"^Failed to pull image \"([^\"]+)\": (.*)")
+_PULLED = Expression(r"^(?:Successfully pulled|Container) image \"([^\"]+)\"")
 RECENT = timedelta(minutes=15)
 LONGEST_LIST = 500
 _FAILED_CHECK = RepeatedExpression(r"\[-\](\S+)")
@@ -221,3 +235,39 @@ async def nothing_wrong(connecting: Awaitable[object], seconds: float = 3.0) -> 
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def failed_pulls(events: Collection[Event], pods: Collection[Pod], *, since: datetime) -> list[FailedPull]:
+    """Return the last failure of each image of each pod that still waits for it; a pod that is gone or has its image fails no more."""
+    waiting = {pod.metadata.name: (pod, frozenset(_waited_for(pod))) for pod in pods}
+    had = {image for pod in pods for image in _had(pod)}
+    had |= {match[1] for event in events if event.reason == "Pulled" and (match := _PULLED.search(event.message))}
+    failures: dict[tuple[str, str], FailedPull] = {}
+    for event in sorted((event for event in events if event.reason == "Failed"), key=age_order):
+        match = _FAILED_TO_PULL.search(event.message)
+        pod, images = waiting.get(event.involved_object.name, (None, frozenset[str]()))
+        is_recent = event.last_seen is not None and event.last_seen >= since
+        if match is None or pod is None or match[1] not in images or not is_recent:
+            continue
+        name, person = pod.metadata.name, pod.metadata.labels.get(KEYS.user, "")
+        failures[name, match[1]] = FailedPull(match[1], match[2], name, person, match[1] in had)
+    return list(failures.values())
+
+
+def _containers(pod: Pod) -> Iterator[tuple[str, ContainerStatus]]:
+    """Yield the image by its name in the specification, which is the event's too, with the status of its container."""
+    images = {each.name: each.image for each in (*pod.spec.init_containers, *pod.spec.containers)}
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        yield images.get(status.name, status.image), status
+
+
+def _waited_for(pod: Pod) -> Iterator[str]:
+    for image, status in _containers(pod):
+        if status.state.waiting is not None and status.state.waiting.reason in PULL_FAILED:
+            yield image
+
+
+def _had(pod: Pod) -> Iterator[str]:
+    for image, status in _containers(pod):
+        if status.state.running is not None or status.state.terminated is not None:
+            yield image

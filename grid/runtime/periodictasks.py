@@ -3,11 +3,13 @@
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn
 from grid.database.threads import background
 from grid.database.trouble import TroubleLog
@@ -15,8 +17,8 @@ from grid.logs import knowledge
 from grid.logs.verboselogging import VerboseTimes, times_of
 from grid.models.dataplane import LOCAL
 from grid.observability import logcontext
+from grid.platformhealth.outages import NOTE_SECONDS, Outage, note, present_failure
 from grid.runtime.contention import ContentionNotices
-from grid.runtime.outages import outages_task
 from grid.runtime.poolsamples import PoolSampler
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:
     local = runtime.data_planes[LOCAL]
     return [
         # What an admin has edited of the log findings; until it can be read, the entries before stay in force.
-        PeriodicTask("knowledge base", KNOWLEDGE_SECONDS, _refresh_knowledge, RunsIn.EVERY_PROCESS),
+        PeriodicTask(
+            "knowledge base", KNOWLEDGE_SECONDS, partial(background.run, knowledge.refresh), RunsIn.EVERY_PROCESS
+        ),
         PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).periodic(),
         ContentionNotices(local.contention, runtime.executions).periodic(),
         local.templates.periodic(),
@@ -41,8 +45,33 @@ def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:
     ]
 
 
-async def _refresh_knowledge() -> None:
-    await background.run(knowledge.refresh)
+def outages_task(runtime: "Runtime", database: Callable[..., Awaitable[Any]]) -> PeriodicTask:
+    """Note outages while nobody leads, as the leader does while it leads, and read what keeps a controller from its work."""
+
+    async def run_once() -> None:
+        now, lease, failure = runtime.clock(), runtime.data_planes[LOCAL].controller, None
+        try:
+            failure = await database(present_failure, LOCAL, now)
+        finally:
+            lease.failure = failure
+        for outage in present_outages(runtime, now):
+            await database(note, LOCAL, outage, now)
+
+    return PeriodicTask("outages", NOTE_SECONDS, run_once, RunsIn.EVERY_PROCESS)
+
+
+def present_outages(runtime: "Runtime", now: datetime) -> Iterator[Outage]:
+    """Yield what a leader would record if there were one."""
+    lease, freshness = runtime.data_planes[LOCAL].controller, runtime.freshness()
+    unheld = lease.unheld(runtime.monotonic())
+    if lease.is_known and unheld is None:
+        return
+    if (trouble := freshness.trouble) is not None:
+        sentence = _("{kind}: {error}", kind=trouble.value, error=freshness.error)
+        yield Outage("api-server", sentence, now - timedelta(seconds=freshness.trouble_seconds))
+    if unheld is not None and unheld.since is not None and lease.failure is None:
+        sentence = _("No controller is running: nothing is started, stopped or scaled.")
+        yield Outage("controller", sentence, unheld.since)
 
 
 class VerbosityFollower:

@@ -18,9 +18,9 @@ from grid.kube.resources import ACCESS_REVIEWS, CONFIG_MAPS, LEASES, NAMESPACES,
 from grid.models import ApiCheckRun, AuditEntry
 from grid.platformhealth.apicheckresults import NeededRight
 from grid.platformhealth.apichecks import apicheckruns, keeper
-from grid.platformhealth.apichecks.base import ApiCheck
 from grid.platformhealth.apichecks.checks import CHECKS
 from grid.platformhealth.apichecks.keeper import STOPPED, ApiCheckKeeper
+from grid.platformhealth.apichecks.running import ApiCheck
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, until
 from tests.conftest import People
 from tests.support.cluster import FakeCluster

@@ -15,12 +15,12 @@ from grid.kube.trouble import ClusterTrouble
 from grid.models import PlatformIncident, PlatformReport
 from grid.models.dataplane import LOCAL
 from grid.platformhealth.facts import Light
+from grid.platformhealth.keeper import record
 from grid.platformhealth.outages import CANDIDATE, LEADER, Outage, note, present_failure
 from grid.platformhealth.reading import PlatformLook
-from grid.platformhealth.records import record
 from grid.runtime import Runtime
 from grid.runtime.controllerlease import AWAY_SECONDS, PERIOD
-from grid.runtime.outages import outages_task
+from grid.runtime.periodictasks import outages_task
 from tests.shell.live import Clock
 from tests.support.builders import MOMENT as NOW, NAMESPACE
 from tests.support.cluster import FakeCluster

@@ -16,8 +16,8 @@ from grid.kube.objects import Event, Pod
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, POD_METRICS, PODS, Resource
 from grid.models import PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light
+from grid.platformhealth.keeper import record
 from grid.platformhealth.reading import PlatformLook, PlatformReader, Watched
-from grid.platformhealth.records import record
 from grid.platformhealth.served_versions import VersionReader
 from grid.platformhealth.versions import VersionLine
 from tests.support import builders

@@ -10,8 +10,8 @@ from grid.database.periodic import TaskRecord
 from grid.models import ApiCheckRun, Environment
 from grid.platformhealth.apicheckresults import ApiCheckResult
 from grid.platformhealth.facts import Light, PlatformPod, Workload
+from grid.platformhealth.keeper import record
 from grid.platformhealth.reading import PlatformLook
-from grid.platformhealth.records import record
 from grid.platformhealth.versions import VersionLine
 from tests.support.builders import MOMENT
 

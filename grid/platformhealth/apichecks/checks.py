@@ -15,7 +15,7 @@ from grid.core.translation import gettext as _
 from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, VOLUME_CLAIMS
 from grid.platformhealth.apicheckresults import NeededRight
-from grid.platformhealth.apichecks.base import ApiCheck, access_review
+from grid.platformhealth.apichecks.running import ApiCheck, access_review
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, must_refuse, until
 from grid.platformhealth.apichecks.workloadchecks import WORKLOAD_CHECKS
 

@@ -17,9 +17,8 @@ from grid.kube.errors import answer_of
 from grid.models import ApiCheckRun
 from grid.platformhealth.apicheckresults import ApiCheckResult, NeededRight, summary
 from grid.platformhealth.apichecks import apicheckruns
-from grid.platformhealth.apichecks.base import CHECK_SECONDS, ApiCheck
 from grid.platformhealth.apichecks.checks import CHECKS
-from grid.platformhealth.apichecks.running import STRANGE, missing_rights, run_checks
+from grid.platformhealth.apichecks.running import CHECK_SECONDS, STRANGE, ApiCheck, missing_rights, run_checks
 from grid.platformhealth.apichecks.scratch import Scratch, check_namespaces, make_namespace, remove
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from grid.core.errors import Conflict
 from grid.core.translation import gettext as _
 from grid.kube import resources
 from grid.kube.objects import RawObject
-from grid.platformhealth.apichecks.base import ApiCheck
+from grid.platformhealth.apichecks.running import ApiCheck
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, must_refuse, until
 
 

@@ -97,8 +97,7 @@ def _workers(change: SettingChange, now: datetime) -> Consequence:
     framework = change.setting.topic.framework
     concerned = {framework} if framework else set(FRAMEWORK_SETTINGS) - _with_own_value(change.setting)
     running = Execution.objects.unsettled().filter(kind=Kind.CLUSTER, framework__in=concerned)
-    owners = running.order_by().values_list("owner__username", "workers_maximum")
-    return maximum_workers(owners, limit=change.after)
+    return maximum_workers(running.order_by().values_list("owner__username", "workers_maximum"), limit=change.after)
 
 
 def _with_own_value(general: Setting) -> set[str]:

@@ -40,8 +40,7 @@ _NODES_AT_ONCE = 100  # some 2 ms of the loop
 def rush_facts(runtime: Runtime, plan: RushPlan, times: RushTimes) -> RushFacts | None:
     """Return the facts of a plan that need not be stored; None while the cluster is not known. Call it in a thread."""
     tier, environment = plan.tier, plan.environment
-    spec = tier_spec(tier)
-    known = async_to_sync(_cluster)(runtime, tier.node_pool, environment.image, tolerations_of(spec))
+    known = async_to_sync(_cluster)(runtime, tier.node_pool, environment.image, tolerations_of(tier_spec(tier)))
     if known is None:
         return None
     pool, images, size = known

@@ -44,8 +44,7 @@ def size_facts(execution: Execution) -> SizeFacts | None:
     offered = [sized(tier) for tier in tiers_for(execution.owner, execution.kind)]
     current, larger, smaller = _current(execution), None, None
     if is_short:
-        gpus = (execution.gpus, execution.gpu_resource)
-        larger = larger_tier(execution.millicores, memory_limit, gpus, offered)
+        larger = larger_tier(execution.millicores, memory_limit, (execution.gpus, execution.gpu_resource), offered)
     else:
         smaller = smaller_tier(last_runs(execution.owner_id, execution), current, offered)
     return SizeFacts(

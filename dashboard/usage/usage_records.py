@@ -184,8 +184,7 @@ def past_months(project: Project, now: datetime) -> list[PastMonth]:
 
 def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:
     """Return what the project has spent on each day of this month until now; days without any are left out."""
-    month = month_of(now)
-    _, days = read_everybody(month, now.date(), now, {"project_id": project_id})
+    _, days = read_everybody(month_of(now), now.date(), now, {"project_id": project_id})
     costs: defaultdict[date, Decimal] = defaultdict(Decimal)
     for row in days:
         costs[row.day] += row.price_per_hour * row.pod_seconds / 3600

@@ -129,8 +129,7 @@ class FrameworkPoller:
         goes on, and those at rest until their next sample."""
         await self._store_samples()
         known = {id: visits.stored.revision for id, visits in self._visits.items()}
-        plane = self._context.target.data_plane
-        self._take_over(*await self._context.database(ledger.running_clusters, plane, known))
+        self._take_over(*await self._context.database(ledger.running_clusters, self._context.target.data_plane, known))
         chosen, now = self._silent_to_ask(), self._context.monotonic()
         due: list[_Due] = []
         for id, visits in self._visits.items():

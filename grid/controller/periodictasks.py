@@ -90,8 +90,7 @@ def periodic_tasks(
     if settings.ALERTMANAGER_URL:
         tasks.append(SilenceSynchronizer(Alertmanager(settings.ALERTMANAGER_URL), database, clock).periodic())
     if settings.PACKAGE_ADVISORIES:
-        index = PackageIndex(settings.PACKAGE_ADVISORIES)
-        tasks.append(PackageChecks(database, clock, troubles, index).periodic())
+        tasks.append(PackageChecks(database, clock, troubles, PackageIndex(settings.PACKAGE_ADVISORIES)).periodic())
     if inputs.usage is not None:
         source = cpu.recording(inputs.usage)
         peaks = PeakKeeper(source, context.pods, database, target.namespace, monotonic=context.monotonic)

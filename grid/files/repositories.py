@@ -114,8 +114,7 @@ class Repository:
         if not COMMIT.fullmatch(commit) or not self.exists:
             return False
         form = ("--format=%(objectname)", "--count=1", "--points-at", commit)
-        answer = git.run(self.path, "for-each-ref", *form, "refs/results/")
-        return answer.decode().strip() == commit
+        return git.run(self.path, "for-each-ref", *form, "refs/results/").decode().strip() == commit
 
     def entry(self, commit: str, path: str) -> TreeEntry | None:
         entries = list(_entries(git.run(self.path, "ls-tree", "-z", "--long", _known(commit), "--", path)))

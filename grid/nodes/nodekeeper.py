@@ -109,8 +109,7 @@ class NodeKeeper:
             await self._end(task, NodeTask.Outcome.DONE)
 
     async def _keep(self, task: NodeTask, progress: Progress) -> None:
-        kept = {"cordoned": True, "pods": msgspec.to_builtins(progress)}
-        await self._database(nodetasks.note_progress, task, kept)
+        await self._database(nodetasks.note_progress, task, {"cordoned": True, "pods": msgspec.to_builtins(progress)})
 
     async def _mark(self, task: NodeTask, node: Node) -> None:
         """Cordon or uncordon the node unless this task has. Somebody's own cordon gets the task's reason."""

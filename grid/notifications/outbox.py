@@ -103,8 +103,7 @@ def tell_of_coming_stop(execution_id: str, why: str, *, now: datetime, path: str
 
 def tell_of_pause(job: Job, why: str, *, now: datetime) -> None:
     """Tell the owner that a schedule of a job was paused by somebody else or by a rule; the caller holds the lock of the job."""
-    about = _Subject(job.owner, str(job), "job", f"/jobs/{job.pk}/")
-    _write(about, NotificationEvent.SCHEDULE_PAUSED, why, now)
+    _write(_Subject(job.owner, str(job), "job", f"/jobs/{job.pk}/"), NotificationEvent.SCHEDULE_PAUSED, why, now)
 
 
 def record_once_a_sweep(execution_id: str, event: NotificationEvent, why: str, *, now: datetime) -> None:

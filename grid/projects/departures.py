@@ -70,8 +70,7 @@ def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -
     stopped = []
     for execution in _concerned(data_plane):
         if getattr(execution, "has_access"):  # noqa: B009 - annotated, so the type does not know it
-            back = Reason("AccessRegained", _of(execution))
-            record_change(execution, {"access_lost_at": None}, back, by="", now=now)
+            record_change(execution, {"access_lost_at": None}, Reason("AccessRegained", _of(execution)), by="", now=now)
             continue
         limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
         is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit

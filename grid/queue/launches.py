@@ -260,5 +260,4 @@ def _batches(data_plane: str, facts: GateFacts, moved: set[int]) -> Iterator[Bat
     )
     for user, project, tier, head_tier, slots, waiting, as_clusters, holding, latest in counted:
         is_closed = user not in moved and why_not_start(facts, user, project) is not None
-        tiers = tier_pair(head_tier, tier)
-        yield Batch(user, tiers, slots, waiting, as_clusters, holding, latest or NEVER, is_closed)
+        yield Batch(user, tier_pair(head_tier, tier), slots, waiting, as_clusters, holding, latest or NEVER, is_closed)

@@ -185,8 +185,7 @@ class DemandServer:
             return _refused(400, "BadRequest", words)
         autoscalers = self.autoscalers.by("execution", wanted) if namespace == self.namespace else []
         items = values(autoscalers, now=self.clock())
-        body = {"kind": _LIST_KIND, "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
-        return web.json_response(body)
+        return web.json_response({"kind": _LIST_KIND, "apiVersion": GROUP_VERSION, "metadata": {}, "items": items})
 
 
 _VERSION = {"groupVersion": GROUP_VERSION, "version": external.VERSION}

@@ -230,8 +230,7 @@ class ClusterForm(LaunchSection):
         return ClusterRequest(environment=data.pop("cluster_environment"), tier=data.pop("worker_tier"), **data)
 
     def choices(self) -> list[str]:
-        chosen = vars(self.request()).values()
-        return [str(value.pk if isinstance(value, Model) else value) for value in chosen]
+        return [str(value.pk if isinstance(value, Model) else value) for value in vars(self.request()).values()]
 
     def link(self) -> dict[str, str]:
         """Return the values for an address that opens the form like this; a box that is not ticked says so."""

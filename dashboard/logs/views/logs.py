@@ -136,8 +136,7 @@ def pod_source(runtime: Runtime, namespace: str, name: str, asked: LogQuery) -> 
 
 async def execution_log_file(request: HttpRequest, runtime: Runtime, record: LoggedExecution) -> HttpResponseBase:
     """Return all that the cluster has, pod after pod, or else the stored end of the log."""
-    asked = LogQuery.parse(request.GET.dict())
-    source = execution_source(runtime, record, asked)
+    source = execution_source(runtime, record, LogQuery.parse(request.GET.dict()))
     if source is not None and source.has_started:
         answer = await log_file(runtime, source, record.object_name)
         if answer.status_code == 200 or not record.is_final:

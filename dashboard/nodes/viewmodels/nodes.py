@@ -87,10 +87,9 @@ class NodeSums(msgspec.Struct, frozen=True, gc=False):
 
 def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, pool_label: str = NODE_POOL) -> NodeSums:
     """Return the values of a node; `requested` is what the pods that hold it request, as a `NodeRoom` knows it."""
-    pool = node.metadata.labels.get(pool_label, "")
     return NodeSums(
         node=node,
-        pool=pool,
+        pool=node.metadata.labels.get(pool_label, ""),
         is_platform=is_platform(node, pool_label),
         status=node_status(node),
         pod_count=requested.get(PODS, 0),

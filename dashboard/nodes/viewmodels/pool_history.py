@@ -7,16 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.charts import (
-    DASHES,
-    DOTS,
-    SOLID,
-    ChartLine,
-    ChartScale,
-    Sparkline,
-    chart_values,
-    sparkline,
-)
+from dashboard.shell.viewmodels import charts as drawing
 from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
@@ -151,35 +142,37 @@ def pool_charts(shown: PoolMoments, range: str, *, until: int) -> dict[str, Any]
 
     def line(
         name: str, column: str, colour: str, dash: tuple[int, ...], *, label: str = "", size: int = 1, **more: Any
-    ) -> ChartLine:
+    ) -> drawing.ChartLine:
         known = [None if point is None else getattr(point, column) for point in shown.points]
         values = known if size == 1 else [None if value is None else round(value / size, 2) for value in known]
-        return ChartLine(name, label or name, values, "amount", colour, dash, **more)
+        return drawing.ChartLine(name, label or name, values, "amount", colour, dash, **more)
 
-    def amounts(unit: str, size: int = 1, *, is_used: bool = True) -> list[ChartLine]:
+    def amounts(unit: str, size: int = 1, *, is_used: bool = True) -> list[drawing.ChartLine]:
         return [
-            line("requested", f"requested_{unit}", "--requested", SOLID, size=size, is_filled=True),
-            *([line("used", f"used_{unit}", "--used", DOTS, size=size)] if is_used else []),
-            line("allocatable", f"allocatable_{unit}", "--muted", DASHES, size=size, width=1.5, is_stepped=True),
+            line("requested", f"requested_{unit}", "--requested", drawing.SOLID, size=size, is_filled=True),
+            *([line("used", f"used_{unit}", "--used", drawing.DOTS, size=size)] if is_used else []),
+            line(
+                "allocatable", f"allocatable_{unit}", "--muted", drawing.DASHES, size=size, width=1.5, is_stepped=True
+            ),
         ]
 
     nodes = [
-        line("nodes", "nodes", "--muted", DASHES, width=1.5, is_stepped=True),
-        line("ready", "nodes_ready", "--chart-ready", SOLID, is_stepped=True),
+        line("nodes", "nodes", "--muted", drawing.DASHES, width=1.5, is_stepped=True),
+        line("ready", "nodes_ready", "--chart-ready", drawing.SOLID, is_stepped=True),
     ]
     pods = _("pods waiting for a node")
     work = [
-        line("running", "executions_running", "--chart-ready", SOLID, is_stepped=True),
-        line("waiting", "executions_waiting", "--chart-cpu", DASHES, is_stepped=True),
-        line("pods", "pods_waiting", "--chart-memory", DOTS, label=pods, is_stepped=True),
+        line("running", "executions_running", "--chart-ready", drawing.SOLID, is_stepped=True),
+        line("waiting", "executions_waiting", "--chart-cpu", drawing.DASHES, is_stepped=True),
+        line("pods", "pods_waiting", "--chart-memory", drawing.DOTS, label=pods, is_stepped=True),
     ]
-    part, whole = ChartScale("amount", top=1), ChartScale("amount", top=2, is_whole=True)
+    part, whole = drawing.ChartScale("amount", top=1), drawing.ChartScale("amount", top=2, is_whole=True)
     charts = {
-        "cpu": chart_values([part], amounts("millicores", 1000)),
-        "memory": chart_values([part], amounts("mebibytes", _GIBIBYTE_IN_MEBIBYTES)),
-        "gpus": chart_values([whole], amounts("gpus", is_used=False)),
-        "nodes": chart_values([whole], nodes),
-        "work": chart_values([whole], work),
+        "cpu": drawing.chart_values([part], amounts("millicores", 1000)),
+        "memory": drawing.chart_values([part], amounts("mebibytes", _GIBIBYTE_IN_MEBIBYTES)),
+        "gpus": drawing.chart_values([whole], amounts("gpus", is_used=False)),
+        "nodes": drawing.chart_values([whole], nodes),
+        "work": drawing.chart_values([whole], work),
     }
     times = [minute * 60 for minute in shown.minutes]
     return {"times": times, "range": [60 * (until - RANGES[range]), 60 * until], "charts": charts}
@@ -334,11 +327,11 @@ class PoolTrend(ViewModel, frozen=True, gc=False):
     is_chosen: bool
     nodes: str
     cpu: str
-    cpu_line: Sparkline
+    cpu_line: drawing.Sparkline
     memory: str
-    memory_line: Sparkline
+    memory_line: drawing.Sparkline
     waiting: str
-    waiting_line: Sparkline
+    waiting_line: drawing.Sparkline
 
 
 def pool_trends(
@@ -353,7 +346,7 @@ def _trend(name: str, trends: Trends, range: str, until: int, is_chosen: bool, q
     minutes, cpu, cpu_most, memory, memory_most, waiting = zip(*trends.stretches[name], strict=True)
     span, gap = (until - RANGES[range], until), GAP * width_of(RANGES[range], SPARK_POINTS)
 
-    def drawn(values: tuple[int, ...], top: int, what: str, words: Callable[[int], str]) -> Sparkline:
+    def drawn(values: tuple[int, ...], top: int, what: str, words: Callable[[int], str]) -> drawing.Sparkline:
         lowest, highest = words(min(values)), words(max(values))
         named = {"what": what, "range": RANGE_WORDS[range]}
         sentence = (
@@ -362,7 +355,7 @@ def _trend(name: str, trends: Trends, range: str, until: int, is_chosen: bool, q
             else _("{what} in {range}: {lowest} to {highest}", lowest=lowest, highest=highest, **named)
         )
         points = list(zip(minutes, values, strict=True))
-        return sparkline(points, span=span, top=top, words=sentence, gap=gap)
+        return drawing.sparkline(points, span=span, top=top, words=sentence, gap=gap)
 
     now = trends.newest.get(name)
     return PoolTrend(

@@ -93,8 +93,7 @@ def use_values(
         for failure in failures
         if first <= failure.at.timestamp() <= end
     ]
-    times = [minute * 60 for minute in minutes]
-    return {"times": times, "range": [first, end], "charts": charts, "events": events}
+    return {"times": [minute * 60 for minute in minutes], "range": [first, end], "charts": charts, "events": events}
 
 
 def _minutes(known: Known, width: int) -> list[int]:

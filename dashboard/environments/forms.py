@@ -16,6 +16,11 @@ from grid.models.fields import validate_image
 IMAGE, BUILT = "image", "built"
 
 
+def _one_line(label: str, help: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"})
+    return forms.CharField(label=label, required=False, max_length=300, widget=widget, help_text=help)
+
+
 class RevisionForm(forms.Form):
     """A new revision: an image, or requirements on top of one that is ready."""
 
@@ -43,13 +48,7 @@ class RevisionForm(forms.Form):
             "For requirements: Python packages, one a line, such as polars==1.9.0. No options, files or addresses."
         ),
     )
-    note = forms.CharField(
-        label=_("Note"),
-        required=False,
-        max_length=300,
-        widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}),
-        help_text=_("What is new in it, for people who choose."),
-    )
+    note = _one_line(_("Note"), _("What is new in it, for people who choose."))
 
     def __init__(self, data: Any, *, bases: Iterable[tuple[int, str]], initial: dict[str, Any]) -> None:
         super().__init__(data, initial=initial)
@@ -62,13 +61,7 @@ class RevisionForm(forms.Form):
 
 
 class DeprecationForm(forms.Form):
-    because = forms.CharField(
-        label=_("Why"),
-        required=False,
-        max_length=300,
-        widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}),
-        help_text=_("Shown to people who still have it, with the number of the current revision."),
-    )
+    because = _one_line(_("Why"), _("Shown to people who still have it, with the number of the current revision."))
 
 
 class EnvironmentForm(CatalogueForm):

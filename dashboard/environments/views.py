@@ -18,7 +18,7 @@ from dashboard.logs.viewmodels.log import LogQuery, LogView
 from dashboard.logs.viewmodels.log_lines import cursor_before, cursor_text, parse_cursor
 from dashboard.logs.views.logs import kept_lines, read_rows
 from dashboard.platformhealth.records import framework_lines_of
-from dashboard.shell.access import admin_required
+from dashboard.shell.access import admin_required, user_of
 from dashboard.shell.forms.fields import add_problems
 from grid.audit import entries as audit
 from grid.core.errors import GridError, NotAllowed, NotFound, Rejected, rejection
@@ -26,7 +26,7 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.nodeimages import on_nodes
 from grid.environments import revisions as rules
 from grid.environments.revisionbuilds import NO_BUILDER, build_repository, build_settings
-from grid.models import AuditEntry, Environment, EnvironmentRevision, User
+from grid.models import AuditEntry, Environment, EnvironmentRevision
 from grid.queue.wait_estimate.reading import recent_pace, usual_pull
 from grid.runtime import Runtime, get_runtime
 
@@ -154,9 +154,8 @@ def _initial(request: HttpRequest, environment: Environment) -> dict[str, Any]:
 
 
 def _record(request: HttpRequest, environment: Environment, before: dict[str, Any]) -> None:
-    assert isinstance(request.user, User)
     environment.refresh_from_db()
-    audit.record(actor=request.user, instance=environment, action=AuditEntry.Action.CHANGED, before=before)
+    audit.record(actor=user_of(request), instance=environment, action=AuditEntry.Action.CHANGED, before=before)
 
 
 def _stored(id: str, number: int) -> EnvironmentRevision:

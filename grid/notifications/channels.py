@@ -18,7 +18,7 @@ from grid.audit.entries import write_entry
 from grid.core.egress import Block, may_be_called, read_blocks
 from grid.core.errors import rejection
 from grid.core.translation import gettext as _
-from grid.database.encryption import Undecryptable, encrypt, encrypt_again
+from grid.database.encryption import encrypt
 from grid.models import AuditEntry, Delivery, EmailChange, User, WebhookTarget
 from grid.notifications.letters import ADDRESS_CHANGED, CONFIRM_ADDRESS, TEST, Payload, SendResult, payload_of
 
@@ -77,24 +77,6 @@ def _target_host(user: User) -> str:
 def _host(url: str) -> str:
     """Return what an audit entry says of an address: its path and query may be a secret."""
     return URL(url).host or ""
-
-
-def encrypt_targets_again() -> tuple[int, int]:
-    """Encrypt the secrets of all targets with the first key; return how many were, and how many cannot be read any more."""
-    done = unreadable = 0
-    for pk in WebhookTarget.objects.order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            target = WebhookTarget.objects.select_for_update().filter(pk=pk).first()
-            if target is None:
-                continue
-            try:
-                target.secret = encrypt_again(target.secret)
-            except Undecryptable:
-                unreadable += 1
-            else:
-                target.save(update_fields=["secret"])
-                done += 1
-    return done, unreadable
 
 
 def ask_for_test(user: User, channel: str, *, now: datetime) -> int:

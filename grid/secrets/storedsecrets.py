@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Manager, Model, Q, QuerySet
 
 from grid.audit.entries import write_entry
 from grid.core.errors import GridError, Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
-from grid.models import Project, RemoteRepository, StoredSecret, User
+from grid.models import Project, StoredSecret, User
 
 # All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
 MOST_OF_A_HOLDER = 25
@@ -113,21 +113,21 @@ def delete(secret: StoredSecret, *, by: User) -> None:
         secret.delete()
 
 
-def encrypt_all_again(model: type[StoredSecret] | type[RemoteRepository]) -> tuple[int, int]:
-    """Encrypt every value with the first key of the settings; return how many were, and how many cannot be read any more."""
+def encrypt_all_again(model: type[Model], column: str = "ciphertext") -> tuple[int, int]:
+    """Encrypt every value of a column with the first key of the settings; return how many were, and how many cannot be read any more."""
     done = unreadable = 0
-    keys: Iterable[Any] = model.objects.order_by("pk").values_list("pk", flat=True)
-    for pk in keys:
+    rows: Manager[Any] = model._default_manager
+    for pk in rows.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
-            row = model.objects.select_for_update().filter(pk=pk).first()
+            row = rows.select_for_update().filter(pk=pk).first()
             if row is None:
                 continue
             try:
-                row.ciphertext = encrypt_again(row.ciphertext)
+                setattr(row, column, encrypt_again(getattr(row, column)))
             except Undecryptable:
                 unreadable += 1
             else:
-                row.save(update_fields=["ciphertext"])
+                row.save(update_fields=[column])
                 done += 1
     return done, unreadable
 

@@ -13,14 +13,7 @@ from grid.database.encryption import encrypt
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition
 from grid.models import Delivery, Notification, NotificationChoice, State, User, WebhookTarget
-from grid.notifications.channels import (
-    MOST_TESTS,
-    ask_for_test,
-    encrypt_targets_again,
-    external_channels,
-    remove_target,
-    set_target,
-)
+from grid.notifications.channels import MOST_TESTS, ask_for_test, external_channels, remove_target, set_target
 from grid.notifications.deliveries import (
     LEASE,
     LONGEST_WAIT,
@@ -33,6 +26,7 @@ from grid.notifications.deliveries import (
     wait_after,
 )
 from grid.notifications.letters import SENT, SendResult
+from grid.secrets.storedsecrets import encrypt_all_again
 from tests.notifications.test_webhook import payload
 from tests.support.shop import NOW, Shop
 
@@ -291,7 +285,7 @@ def test_a_secret_is_new_each_time_and_stored_encrypted(ada: User) -> None:
     assert second not in stored.secret
     waiting(ada)
     assert take()[0].secret == second
-    assert encrypt_targets_again() == (1, 0)
+    assert encrypt_all_again(WebhookTarget, "secret") == (1, 0)
     assert WebhookTarget.objects.get().secret != stored.secret
 
 

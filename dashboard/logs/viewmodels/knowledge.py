@@ -16,15 +16,10 @@ class FoundCount:
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeLine:
+class KnowledgeLine(LogPattern):
     """One entry with how often it was found; `key` is its id, or that of a built-in one."""
 
-    key: str
-    pattern: str
-    meaning: str
-    cure: str
-    link: str
-    is_off: bool
+    is_off: bool = False
     occurrences: FoundCount = FoundCount()
 
     @property

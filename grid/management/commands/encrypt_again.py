@@ -5,8 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from grid.core.wording import plural
-from grid.models import RemoteRepository, StoredSecret
-from grid.notifications.channels import encrypt_targets_again
+from grid.models import RemoteRepository, StoredSecret, WebhookTarget
 from grid.secrets.storedsecrets import encrypt_all_again
 
 
@@ -14,7 +13,11 @@ class Command(BaseCommand):
     help = "Encrypt all stored secrets with the first of GRID_ENCRYPTION_KEYS."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        counted = (encrypt_all_again(StoredSecret), encrypt_targets_again(), encrypt_all_again(RemoteRepository))
+        counted = (
+            encrypt_all_again(StoredSecret),
+            encrypt_all_again(WebhookTarget, "secret"),
+            encrypt_all_again(RemoteRepository),
+        )
         done, unreadable = (sum(counts) for counts in zip(*counted, strict=True))
         self.stdout.write(f"{plural(done, 'secret', 'secrets')} encrypted with the first key.")
         if unreadable:

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from django.db import transaction
+
 from grid.database.periodic import PeriodicTask, RunsIn
 from grid.database.threads import background
 from grid.diagnosis.requests import has_ended
@@ -21,11 +23,11 @@ from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Node, Pod
 from grid.kube.store import Store
 from grid.metrics.usage import Measured, Usage, UsageStore
-from grid.models import State
+from grid.models import ContentionNotice, Execution, NotificationEvent, State
 from grid.nodes import contention as rules
 from grid.nodes.contention import CALM_PERCENT, Contention, NodeRounds, PodCpu, PodSample
+from grid.notifications import outbox
 from grid.runtime.executions import ActiveExecutions
-from grid.usage.contentionnotices import tell_owners
 
 logger = logging.getLogger(__name__)
 
@@ -190,3 +192,18 @@ class ContentionNotices:
             if where.until - where.since >= NOTICE_SECONDS and id not in self._told
         )
         return dict(islice(sentences, TOLD_AT_ONCE))
+
+
+def tell_owners(sentences: Mapping[str, str], *, now: datetime) -> int:
+    """Tell the owner of each running execution its sentence, and return how many were told. Of several processes one tells."""
+    return sum(_tell(id, sentence, now) for id, sentence in sentences.items())
+
+
+@transaction.atomic
+def _tell(execution_id: str, sentence: str, now: datetime) -> bool:
+    if not Execution.objects.unsettled().filter(pk=execution_id, state=State.RUNNING).exists():
+        return False
+    _, is_new = ContentionNotice.objects.get_or_create(execution_id=execution_id, defaults={"at": now})
+    if is_new:
+        outbox.record_once_a_sweep(execution_id, NotificationEvent.CPU_CONTENTION, sentence, now=now)
+    return is_new

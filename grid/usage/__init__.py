@@ -3,7 +3,4 @@
 Measuring is the business of `grid.metrics`.
 """
 
-PUBLIC = (
-    "budgets.closing", "budgets.keeper", "budgets.rules", "contentionnotices", "dailyusage", "peaks", "usage",
-    "usagerecorder",
-)  # fmt: skip
+PUBLIC = ("budgets.closing", "budgets.keeper", "budgets.rules", "dailyusage", "peaks", "usage", "usagerecorder")

@@ -21,8 +21,7 @@ from grid.models.dataplane import LOCAL
 from grid.nodes.contention import ROUNDS, Contention, PodCpu
 from grid.runtime import Runtime, new_runtime
 from grid.runtime.caches import id_of
-from grid.runtime.contention import NOTICE_SECONDS, TOPIC, ContentionNotices, ContentionWatch
-from grid.usage.contentionnotices import tell_owners
+from grid.runtime.contention import NOTICE_SECONDS, TOPIC, ContentionNotices, ContentionWatch, tell_owners
 from tests.conftest import People, client_of
 from tests.executions.executing import ROW, make_execution, make_project, pod_of, read_executions
 from tests.nodes.test_infrastructure import get, scene

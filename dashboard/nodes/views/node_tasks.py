@@ -21,7 +21,7 @@ from dashboard.nodes.pages.node import TASKS
 from dashboard.nodes.viewmodels.node import cordon_sentences, drain_page
 from dashboard.nodes.viewmodels.node_marks import MarkFacts, mark_lines, mark_preview
 from dashboard.nodes.viewmodels.pool_limits import MOST_NODES, Limits, PricedTier, parse_limits, preview
-from dashboard.shell.access import may_observe, may_operate
+from dashboard.shell.access import may_observe, may_operate, user_of
 from dashboard.shell.views.fetching import TIMEOUT_SECONDS, problem_of
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
@@ -122,8 +122,7 @@ async def node_for_operators(request: HttpRequest, name: str) -> Node:
 
 async def record(request: HttpRequest, ask: Callable[..., NodeTask], done: str) -> str | None:
     """Have `ask` record the request, say that it is `done`, and return None; or return why it is refused."""
-    user = await request.auser()
-    assert isinstance(user, User)
+    user = await sync_to_async(user_of)(request)
     try:
         await sync_to_async(ask)(by=user, reason=request.POST.get("reason", ""), now=timezone.now())
     except Rejected as rejected:
@@ -288,8 +287,7 @@ async def _is_taken(runtime: Runtime) -> tuple[bool, str]:
 
 async def _set(request: HttpRequest, runtime: Runtime, group: NodeGroup, limits: Limits) -> str:
     """Set the limits, with an audit entry, and return "", or why it was not done."""
-    user = await request.auser()
-    assert isinstance(user, User)
+    user = await sync_to_async(user_of)(request)
     reason = one_line(request.POST.get("reason", ""))
     if not reason or len(reason) > REASON_LONGEST:
         return _("Say why in at most {longest} characters: the audit log keeps it.", longest=REASON_LONGEST)

@@ -21,14 +21,7 @@ from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.nodes.viewmodels.pool_history import RANGES, range_of, width_of
 from dashboard.nodes.viewmodels.use_history import UseSection, pool_use_section, use_section, use_values
 from dashboard.shell.views.live import admitted
-from dashboard.usage.viewmodels.failure_moments import (
-    ContainerEnd,
-    FailureMoment,
-    execution_failures,
-    failures_of,
-    newest,
-    node_failures,
-)
+from dashboard.usage.viewmodels import failure_moments
 from grid.core.translation import gettext as _
 from grid.kube.objects import Pod
 from grid.runtime import Runtime, get_runtime
@@ -102,14 +95,16 @@ def require_pod(runtime: Runtime, namespace: str, name: str) -> None:
 
 
 async def _section(
-    request: HttpRequest, subject: Subject, failures: Sequence[FailureMoment], url: str, **query: str
+    request: HttpRequest, subject: Subject, failures: Sequence[failure_moments.FailureMoment], url: str, **query: str
 ) -> UseSection:
     range = _range(request)
     use = await use_in(get_runtime()).read(subject, range)
     return use_section(use.known, range, failures, url=url, problem=use.problem, query=query)
 
 
-async def _values(request: HttpRequest, subject: Subject, failures: Sequence[FailureMoment]) -> HttpResponse:
+async def _values(
+    request: HttpRequest, subject: Subject, failures: Sequence[failure_moments.FailureMoment]
+) -> HttpResponse:
     history, range = use_in(get_runtime()), _range(request)
     use = await history.read(subject, range)
     width, until = width_of(RANGES[range]), history.until(subject)
@@ -127,32 +122,32 @@ def _range(request: HttpRequest) -> str:
     return range_of(request.GET.get("range", ""))
 
 
-async def _failures_of_node(name: str, range: str) -> Sequence[FailureMoment]:
+async def _failures_of_node(name: str, range: str) -> Sequence[failure_moments.FailureMoment]:
     """Return what is marked on a node's charts; each leads to its event, its pod, or its execution."""
     runtime, of_pods, marked = get_runtime(), [], set()
     for pod in runtime.pods.by("node", name):
-        if moments := failures_of([pod], lambda pod, end: f"{_pod_url(pod)}#events"):
+        if moments := failure_moments.failures_of([pod], lambda pod, end: f"{_pod_url(pod)}#events"):
             of_pods += moments
             marked.add(id_of(pod))
     # Of an execution whose pod is still there, its container says more.
     failed = [execution for execution in await use_in(runtime).failed_on(name, range) if execution.id not in marked]
     events = runtime.events.about(kind="Node", name=name)
-    of_node = node_failures(runtime.nodes.get(name), events, reverse("node", args=[name]))
-    return newest(of_node, of_pods, execution_failures(failed, _execution_url))
+    of_node = failure_moments.node_failures(runtime.nodes.get(name), events, reverse("node", args=[name]))
+    return failure_moments.newest(of_node, of_pods, failure_moments.execution_failures(failed, _execution_url))
 
 
-def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[FailureMoment]:
+def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[failure_moments.FailureMoment]:
     pod = runtime.pods.get(f"{namespace}/{name}")
-    return failures_of([pod], _pod_link) if pod is not None else ()
+    return failure_moments.failures_of([pod], _pod_link) if pod is not None else ()
 
 
-def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> Sequence[FailureMoment]:
-    moments = failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
+def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> Sequence[failure_moments.FailureMoment]:
+    moments = failure_moments.failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
     if record.ended_at is not None and record.state in ("failed", "error"):
         cause = record.words(to_owner=False)
         words = _("It ended: {said}", said=cause) if cause else _("It ended with an error.")
-        moments.append(FailureMoment(record.ended_at, words[:300], _execution_url(record.id)))
-    return newest(moments)
+        moments.append(failure_moments.FailureMoment(record.ended_at, words[:300], _execution_url(record.id)))
+    return failure_moments.newest(moments)
 
 
 def _execution_url(id: str) -> str:
@@ -160,16 +155,16 @@ def _execution_url(id: str) -> str:
     return f"{reverse('execution', args=[id])}#timeline"
 
 
-def _link_in_execution(id: str, pod: Pod, end: ContainerEnd | None) -> str:
+def _link_in_execution(id: str, pod: Pod, end: failure_moments.ContainerEnd | None) -> str:
     tab = {"tab": "log", "pod": pod.metadata.name, **_log_of(end)} if end is not None else {"tab": "events"}
     return f"{reverse('execution', args=[id])}?{urlencode(tab)}#{'log' if end is not None else 'events'}"
 
 
-def _pod_link(pod: Pod, end: ContainerEnd | None) -> str:
+def _pod_link(pod: Pod, end: failure_moments.ContainerEnd | None) -> str:
     return f"{_pod_url(pod)}#events" if end is None else f"{_pod_url(pod)}?{urlencode({'tab': 'log', **_log_of(end)})}"
 
 
-def _log_of(end: ContainerEnd) -> dict[str, str]:
+def _log_of(end: failure_moments.ContainerEnd) -> dict[str, str]:
     return {"container": end.name, **({"previous": "1"} if end.is_previous else {})}
 
 

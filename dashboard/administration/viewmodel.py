@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from dashboard.shell.viewmodels.format import price_number
+from dashboard.shell.viewmodels.format import UNITS, price_number
 from grid.core.translation import gettext as _, ngettext
 from grid.models import AuditEntry
 
-_SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _PRICES = frozenset({"cost_per_hour"})  # stored as text with all decimal places
 
 
@@ -69,7 +68,7 @@ def _span(value: int, unit: str) -> str:
     if unit != "seconds" or value < 60 or value % 60:
         return ""
     parts = []
-    for size, larger_unit in _SPANS:
+    for size, larger_unit in UNITS:
         if value >= size:
             parts.append(f"{value // size} {larger_unit}")
             value %= size

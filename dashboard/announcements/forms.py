@@ -11,22 +11,17 @@ from grid.models import Announcement
 from grid.models.announcement import LONGEST_ANNOUNCEMENT
 
 
-def _moment(**options: Any) -> forms.DateTimeField:
+def _moment(label: str, help: str) -> forms.DateTimeField:
     widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
-    return forms.DateTimeField(widget=widget, **options)
+    return forms.DateTimeField(label=label, required=False, widget=widget, help_text=help)
 
 
 class AnnouncementForm(forms.ModelForm):  # type: ignore[type-arg]
-    from_at = _moment(
-        label=_("Shown from (UTC)"), required=False, help_text=_("Leave empty to show it at once. All times are UTC.")
-    )
-    until_at = _moment(
-        label=_("Shown until (UTC)"), required=False, help_text=_("Leave empty to show it until somebody ends it.")
-    )
+    from_at = _moment(_("Shown from (UTC)"), _("Leave empty to show it at once. All times are UTC."))
+    until_at = _moment(_("Shown until (UTC)"), _("Leave empty to show it until somebody ends it."))
     no_launches_from = _moment(
-        label=_("No new launches from (UTC)"),
-        required=False,
-        help_text=_(
+        _("No new launches from (UTC)"),
+        _(
             "For maintenance: launches are refused from then until the announcement ends, queued executions wait, and running ones "
             "continue. Their owners are notified. Leave empty to take launches."
         ),

@@ -46,9 +46,8 @@ async def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
     """Show one revision with the log of its build; the lines alone for the log's script, or the log as a file."""
     stored = await sync_to_async(_stored)(id, number)
     if request.GET.get("download") == "1":
-        file = HttpResponse(stored.log, content_type="text/plain; charset=utf-8")
-        file["Content-Disposition"] = f'attachment; filename="{stored.environment_id}-{stored.number}.log"'
-        return file
+        headers = {"Content-Disposition": f'attachment; filename="{stored.environment_id}-{stored.number}.log"'}
+        return HttpResponse(stored.log, content_type="text/plain; charset=utf-8", headers=headers)
     view = await _log(request, stored) if stored.base else None
     if request.GET.get("part") == "rows":
         return await sync_to_async(render)(request, "logs/fragments/log_rows.html", {"log": view or LogView()})

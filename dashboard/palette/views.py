@@ -154,13 +154,10 @@ def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
 
 
 def _actions(viewer: Viewer) -> Iterator[PaletteItem]:
-    for kind, words in KIND_WORDS.items():
-        yield PaletteItem(words.launch, url=f"{reverse('launch')}?kind={kind}")
+    yield from (PaletteItem(words.launch, url=f"{reverse('launch')}?kind={kind}") for kind, words in KIND_WORDS.items())
     if may_administer(viewer):
-        for route, title in _ADDED.items():
-            yield PaletteItem(title, url=reverse(route))
-    for theme, title in _THEMES.items():
-        yield PaletteItem(title, theme=theme)
+        yield from (PaletteItem(title, url=reverse(route)) for route, title in _ADDED.items())
+    yield from (PaletteItem(title, theme=theme) for theme, title in _THEMES.items())
 
 
 def _active(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -> PaletteGroup:

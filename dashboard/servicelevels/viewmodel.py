@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dashboard.shell.viewmodels.charts import Sparkline, sparkline
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words
-from grid.servicelevels.levels import LevelStatus
+from grid.servicelevels.levels import LevelStatus, ServiceLevel
 
 # The page of ours that says more, by level: the name of its URL, and its title.
 _MORE = {
@@ -27,10 +27,8 @@ _CHART_WIDTH = 300
 class LevelCard:
     """A service level as the page shows it; `attained` and what follows is "" where nothing is known."""
 
-    id: str
-    title: str
+    level: ServiceLevel
     promise: str
-    explained: str
     severity: str
     state: str
     days: int
@@ -53,10 +51,8 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
     level = target.level
     more, more_title = _MORE.get(level.id, ("", ""))
     card = LevelCard(
-        id=level.id,
-        title=level.title,
+        level=level,
         promise=target.promise,
-        explained=level.explained,
         severity="neutral",
         state=_("Not measured"),
         days=target.window_days,

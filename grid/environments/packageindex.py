@@ -35,7 +35,6 @@ _NAMED = Expression(r"([A-Za-z0-9][A-Za-z0-9._-]*)-([0-9v][A-Za-z0-9.!+_]*)")
 _ID = Expression(r"[A-Za-z0-9._:-]{1,60}")
 _VERSION = Expression(r"[A-Za-z0-9.!+_-]{1,40}")
 _ACCEPT = "application/vnd.pypi.simple.v1+json"
-_OSV = "https://osv.dev/vulnerability/"
 
 
 class NotChecked(Exception):
@@ -162,7 +161,7 @@ def mark_of(package: Package, answer: bytes) -> PackageMark | None:
 def _link_of(vulnerability: _Vulnerability) -> str:
     link = vulnerability.link or ""
     is_kept = link.startswith(("https://", "http://")) and len(link) <= 300 and link.isprintable()
-    return link if is_kept else f"{_OSV}{quote(vulnerability.id)}"
+    return link if is_kept else "https://osv.dev/vulnerability/" + quote(vulnerability.id)
 
 
 def _reason(text: str) -> str:

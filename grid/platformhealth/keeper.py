@@ -110,7 +110,7 @@ def record(
 ) -> None:
     """Store the look, with the lights of what the controller itself asks, and how its periodic tasks go.
     Two controllers at once store one after the other, and begin each incident once."""
-    lights = (*reading.lights, *ours)
+    all_lights = (*reading.lights, *ours)
     with transaction.atomic():
         report, is_first = PlatformReport.objects.select_for_update().get_or_create(
             pk=data_plane, defaults={"checked_at": now}
@@ -118,9 +118,9 @@ def record(
         is_unattended = not is_first and now - report.checked_at > UNATTENDED
         if is_unattended and not outages.explains_absence(data_plane, report.checked_at):
             _incident(data_plane, "controller", _("Controller"), UNATTENDED_SENTENCE, report.checked_at, now)
-        _turn(data_plane, report, lights, now)
+        _turn(data_plane, report, all_lights, now)
         report.checked_at = now
-        report.lights = msgspec.to_builtins(lights)
+        report.lights = msgspec.to_builtins(all_lights)
         report.workloads = msgspec.to_builtins(reading.workloads)
         report.troubles = list(reading.troubles)
         report.versions = msgspec.to_builtins(versions)

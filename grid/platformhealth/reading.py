@@ -18,21 +18,12 @@ from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence
 from grid.diagnosis.images import PULL_FAILED
+from grid.kube import resources
 from grid.kube.api import KubeApi
 from grid.kube.events import age_order
 from grid.kube.listing import read_all
 from grid.kube.objects import ContainerStatus, Event, Pod, VolumeClaim
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
-from grid.kube.resources import (
-    CONFIG_MAPS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    LEASES,
-    POD_METRICS,
-    PODS,
-    VOLUME_CLAIMS,
-    Resource,
-)
 from grid.kube.trouble import sentence_of, trouble_of
 from grid.platformhealth import lights
 from grid.platformhealth.facts import (
@@ -97,7 +88,9 @@ class PlatformReader:
         checks = await self._checks()
         namespaces = dict.fromkeys(filter(None, (KUBE_SYSTEM, watched.own_namespace, watched.ingress_namespace)))
         workloads = {namespace: await self._workloads(namespace) for namespace in namespaces}
-        listed = await self._try(read_all(self._api, VOLUME_CLAIMS, VolumeClaim, namespace=watched.namespace), "")
+        listed = await self._try(
+            read_all(self._api, resources.VOLUME_CLAIMS, VolumeClaim, namespace=watched.namespace), ""
+        )
         claims = listed if isinstance(listed, list) else []
         pending = frozenset(claim.metadata.name for claim in claims if claim.status.phase == "Pending")
         judged = (
@@ -157,11 +150,13 @@ class PlatformReader:
 
     async def _workloads(self, namespace: str) -> Sequence[Workload] | Unread:
         """Return a namespace's Deployments and DaemonSets; () where there are none."""
-        pods = await self._try(read_all(self._api, PODS, Pod, namespace=namespace), _rule(PODS, "list", namespace))
+        pods = await self._try(
+            read_all(self._api, resources.PODS, Pod, namespace=namespace), _rule(resources.PODS, "list", namespace)
+        )
         if isinstance(pods, Unread):
             return pods
         workloads: list[Workload] = []
-        for resource in (DEPLOYMENTS, DAEMON_SETS):
+        for resource in (resources.DEPLOYMENTS, resources.DAEMON_SETS):
             asked = self._api.list_page(resource, namespace=namespace, limit=LONGEST_LIST)
             body = await self._try(asked, _rule(resource, "list", namespace))
             if isinstance(body, Unread):
@@ -170,8 +165,8 @@ class PlatformReader:
         return workloads
 
     async def _lease(self, name: str) -> Heartbeat | Unread | None:
-        asked = self._api.get(LEASES, name, namespace=KUBE_SYSTEM)
-        lease = await self._try(asked, _rule(LEASES, "get", KUBE_SYSTEM))
+        asked = self._api.get(resources.LEASES, name, namespace=KUBE_SYSTEM)
+        lease = await self._try(asked, _rule(resources.LEASES, "get", KUBE_SYSTEM))
         if lease is None or isinstance(lease, Unread):
             return lease
         spec = lease.get("spec", {})
@@ -185,8 +180,8 @@ class PlatformReader:
         return Heartbeat(now - known[1], holder)
 
     async def _autoscaler(self) -> AutoscalerReport | Unread | None:
-        asked = self._api.get(CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
-        status = await self._try(asked, _rule(CONFIG_MAPS, "get", AUTOSCALER_NAMESPACE))
+        asked = self._api.get(resources.CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
+        status = await self._try(asked, _rule(resources.CONFIG_MAPS, "get", AUTOSCALER_NAMESPACE))
         if status is None or isinstance(status, Unread):
             return status
         text = str(status.get("data", {}).get("status", ""))
@@ -195,11 +190,11 @@ class PlatformReader:
     async def _metrics(self) -> str | Unread | None:
         namespace = self._watched.namespace
         try:
-            await self._api.list_page(POD_METRICS, namespace=namespace, limit=1)
+            await self._api.list_page(resources.POD_METRICS, namespace=namespace, limit=1)
         except NotFound:
             return None
         except NotAllowed:
-            return _forbidden(_rule(POD_METRICS, "list", namespace))
+            return _forbidden(_rule(resources.POD_METRICS, "list", namespace))
         except GridError as error:
             if self._errors:  # the API server's own trouble, which stands between
                 return Unread(as_sentence(trouble_of(error).value))
@@ -220,7 +215,7 @@ def _forbidden(rule: str) -> Unread:
     return Unread(_("the controller may not read it. Add the rule: {rule}", rule=rule))
 
 
-def _rule(resource: Resource, verb: str, namespace: str) -> str:
+def _rule(resource: resources.Resource, verb: str, namespace: str) -> str:
     right = f"{verb} {resource.plural}.{resource.group}".rstrip(".")
     return _("{right} in {namespace} (deploy/access.yaml)", right=right, namespace=namespace)
 
@@ -240,7 +235,8 @@ async def nothing_wrong(connecting: Awaitable[object], seconds: float = 3.0) -> 
 def failed_pulls(events: Collection[Event], pods: Collection[Pod], *, since: datetime) -> list[FailedPull]:
     """Return the last failure of each image of each pod that still waits for it; a pod that is gone or has its image fails no more."""
     waiting = {pod.metadata.name: (pod, frozenset(_waited_for(pod))) for pod in pods}
-    had = {image for pod in pods for image in _had(pod)}
+    states = ((image, status.state) for pod in pods for image, status in _containers(pod))
+    had = {image for image, state in states if state.running is not None or state.terminated is not None}
     had |= {match[1] for event in events if event.reason == "Pulled" and (match := _PULLED.search(event.message))}
     failures: dict[tuple[str, str], FailedPull] = {}
     for event in sorted((event for event in events if event.reason == "Failed"), key=age_order):
@@ -264,10 +260,4 @@ def _containers(pod: Pod) -> Iterator[tuple[str, ContainerStatus]]:
 def _waited_for(pod: Pod) -> Iterator[str]:
     for image, status in _containers(pod):
         if status.state.waiting is not None and status.state.waiting.reason in PULL_FAILED:
-            yield image
-
-
-def _had(pod: Pod) -> Iterator[str]:
-    for image, status in _containers(pod):
-        if status.state.running is not None or status.state.terminated is not None:
             yield image

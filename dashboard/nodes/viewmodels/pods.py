@@ -63,7 +63,8 @@ def pod_status(pod: Pod) -> StatusLine:
         return StatusLine("wait", _("Ending"))
     if pod.status.phase == "Succeeded":
         return StatusLine("neutral", _("Done"))
-    troubled = _first_trouble(pod)
+    containers = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    troubled = next((status for status in map(_container_status, containers) if status.severity == "problem"), None)
     if pod.status.phase == "Failed":
         cause = f"{troubled.word}: {troubled.note}" if troubled else pod.status.reason
         return StatusLine("problem", _("Failed"), pod.status.message or cause)
@@ -155,11 +156,6 @@ def pod_facts(
             for name, image, status in containers
         ),
     )
-
-
-def _first_trouble(pod: Pod) -> StatusLine | None:
-    containers = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    return next((status for status in map(_container_status, containers) if status.severity == "problem"), None)
 
 
 def _container_status(container: ContainerStatus | None) -> StatusLine:

@@ -9,12 +9,12 @@ from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_UNITS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
+UNITS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 
 
 def brief_duration(seconds: float) -> str:
     """Return a duration in whole numbers of its largest unit: "42 s", "7 min", "3 h", "12 d". A negative one is "0 s"."""
-    for size, unit in _UNITS:
+    for size, unit in UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{max(0, int(seconds))} s"

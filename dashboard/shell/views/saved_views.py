@@ -25,10 +25,6 @@ def view_menu(user_id: int, table: str, query: str) -> saved_views.ViewMenu:
     return saved_views.ViewMenu(table, saved_views.VIEWED_TABLES[table].title, shown, links)
 
 
-def default_view(user_id: int, table: str) -> SavedView | None:
-    return SavedView.objects.filter(user=user_id, table=table, is_default=True).first()
-
-
 def save_view(user_id: int, table: str, name: str, query: str, *, hidden: str, is_default: bool) -> SavedView:
     """Store a view, in place of the one with this name. Raise ValueError with a sentence about what is wrong."""
     name, query = saved_views.checked_name(name), saved_views.checked_query(table, query)
@@ -102,7 +98,8 @@ def view_delete(request: HttpRequest, id: int) -> HttpResponse:
 async def opened_with_default(request: HttpRequest, table: str) -> HttpResponse | None:
     """Return the way to the view that the person's page opens with; None without one."""
     viewer = await sync_to_async(viewer_of)(await request.auser())
-    view = None if viewer is None else await sync_to_async(default_view)(viewer.id, table)
+    own = SavedView.objects.filter(user=viewer.id if viewer else None, table=table, is_default=True)
+    view = await own.afirst()
     return None if view is None else _opened(view)
 
 

@@ -103,9 +103,8 @@ def _month(
 
 
 def _csv(rows: Sequence[usage.HeldTime], name: str, *, has_kinds: bool) -> HttpResponse:
-    answer = HttpResponse(usage.usage_csv(rows, has_kinds=has_kinds), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    headers = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
+    return HttpResponse(usage.usage_csv(rows, has_kinds=has_kinds), headers=headers)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -24,7 +24,7 @@ from dashboard.audit.viewmodel import KINDS, AuditPosition, AuditView, audit_lin
 from dashboard.environments.views import ENVIRONMENTS
 from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
-from dashboard.shell.access import AnyUser, Permission, may_administer, requires
+from dashboard.shell.access import AnyUser, Permission, may_administer, requires, user_of
 from dashboard.shell.exports import note_export
 from dashboard.tiers.edited import TIERS
 from dashboard.usage.forms import BudgetForm
@@ -32,7 +32,7 @@ from grid import models
 from grid.audit.sealing import MOST_COUNTED, unsealed_count
 from grid.core.translation import gettext as _
 from grid.database.threads import planned_for_values
-from grid.models import AuditEntry, User
+from grid.models import AuditEntry
 
 PER_PAGE = 50
 SEARCHED = 2000
@@ -149,8 +149,7 @@ async def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all entries of the view, read in batches while they are sent."""
     view = replace(AuditView.parse(request.GET.dict()), before=None)
     name = f"audit-log-{timezone.now():%Y-%m-%d}.csv"
-    user = await request.auser()
-    assert isinstance(user, User)
+    user = await sync_to_async(user_of)(request)
     await sync_to_async(note_export)(request, user, name, view.query)
     answer = StreamingHttpResponse(_exported(view), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'

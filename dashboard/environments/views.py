@@ -19,6 +19,7 @@ from dashboard.logs.viewmodels.log_lines import cursor_before, cursor_text, pars
 from dashboard.logs.views.logs import kept_lines, read_rows
 from dashboard.platformhealth.records import framework_lines_of
 from dashboard.shell.access import admin_required, user_of
+from dashboard.shell.exports import attachment
 from dashboard.shell.forms.fields import add_problems
 from grid.audit import entries as audit
 from grid.core.errors import GridError, NotAllowed, NotFound, Rejected, rejection
@@ -46,8 +47,7 @@ async def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
     """Show one revision with the log of its build; the lines alone for the log's script, or the log as a file."""
     stored = await sync_to_async(_stored)(id, number)
     if request.GET.get("download") == "1":
-        headers = {"Content-Disposition": f'attachment; filename="{stored.environment_id}-{stored.number}.log"'}
-        return HttpResponse(stored.log, content_type="text/plain; charset=utf-8", headers=headers)
+        return attachment(stored.log, f"{stored.environment_id}-{stored.number}.log", "text/plain; charset=utf-8")
     view = await _log(request, stored) if stored.base else None
     if request.GET.get("part") == "rows":
         return await sync_to_async(render)(request, "logs/fragments/log_rows.html", {"log": view or LogView()})

@@ -1,10 +1,15 @@
-"""Writes who was given a file with other people's data. A file with one's own data alone is no export."""
+"""Files to download, and who was given one with other people's data. A file with one's own data alone is no export."""
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from dashboard.shell.access import user_of
 from grid.audit.entries import write_entry
 from grid.models import AuditEntry, Execution, User
+
+
+def attachment(text: str, name: str, content_type: str = "text/csv; charset=utf-8") -> HttpResponse:
+    headers = {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
+    return HttpResponse(text, headers=headers)
 
 
 def note_export(request: HttpRequest, about: User, file: str, query: str = "") -> None:

@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.shell.access import observer_required, user_of
-from dashboard.shell.exports import note_export
+from dashboard.shell.exports import attachment, note_export
 from dashboard.starts.startup_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
 from dashboard.starts.viewmodels import start_times
 from grid.runtime import get_runtime
@@ -21,8 +21,7 @@ def startup(request: HttpRequest) -> HttpResponse:
     if request.GET.get("download") == "1":
         name = f"start-up-by-{view.by}-{view.range}-days-{now:%Y-%m-%d}.csv"
         note_export(request, user_of(request), name)
-        headers = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
-        return HttpResponse(start_times.start_times_csv(read.groups, view.by), headers=headers)
+        return attachment(start_times.start_times_csv(read.groups, view.by), name)
     shown = read.shown
     context = {
         "view": view,

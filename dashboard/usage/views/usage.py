@@ -22,7 +22,7 @@ from dashboard.shell.access import (
     seen_project,
     user_of,
 )
-from dashboard.shell.exports import note_export
+from dashboard.shell.exports import attachment, note_export
 from dashboard.usage.forms import BudgetForm
 from dashboard.usage.usage_records import budget_of_project, past_months, read_everybody, read_usage
 from dashboard.usage.viewmodels import usage
@@ -62,7 +62,7 @@ def usage_of_everybody(request: HttpRequest) -> HttpResponse:
         rows = read_usage(month.first, month.last, now, only=view.columns)
         name = f"usage-{month.value}.csv"
         note_export(request, user_of(request), name)
-        return _csv(rows, name, has_kinds=False)
+        return attachment(usage.usage_csv(rows, has_kinds=False), name)
     rows, days = read_everybody(month.first, month.last, now, view.columns)
     context = {"months": usage.last_months(now), "unknown": username, "is_everybody": True}
     return render(request, _TEMPLATE, context | _month(rows, days, view, is_everybody=True))
@@ -77,7 +77,7 @@ def _usage_of(request: HttpRequest, person: User) -> HttpResponse:
         name = f"usage-{months[-1].value}-to-{months[0].value}.csv"
         if person != request.user:
             note_export(request, person, name)
-        return _csv(rows, name, has_kinds=True)
+        return attachment(usage.usage_csv(rows, has_kinds=True), name)
     context = {
         "person": person,
         "is_own": person == request.user,
@@ -100,11 +100,6 @@ def _month(
         "picture": usage.picture_sentence(bars, view.month),
         "tables": usage.tables(rows, view, is_everybody=is_everybody),
     }
-
-
-def _csv(rows: Sequence[usage.HeldTime], name: str, *, has_kinds: bool) -> HttpResponse:
-    headers = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
-    return HttpResponse(usage.usage_csv(rows, has_kinds=has_kinds), headers=headers)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

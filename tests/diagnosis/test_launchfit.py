@@ -170,7 +170,13 @@ def of_pools_at_zero() -> dict[str, Fit]:
 def answer_words(answer: Fit) -> str:
     facts = f"{answer.code}, {answer.severity}, {answer.who or 'nobody'}, {answer.free_places} free places"
     start = "can start" if answer.can_start else "cannot start by itself"
-    return "\n".join((f"[{facts}, {start}] {answer.headline}", f"{answer.sentence} {answer.next_step}", *answer.then))
+    return "\n".join(
+        (
+            f"[{facts}, {start}] {answer.headline}",
+            f"{answer.sentence} {answer.next_step}",
+            *(f"- {words}" for words in answer.then),
+        )
+    )
 
 
 def test_answers_before_a_launch_are_as_stored() -> None:

@@ -143,9 +143,8 @@ class ClusterSnapshotLister:
                     groups=_by_pool(groups, nodes, remembered),
                     templates={pool: template.node for pool, template in templates.items()},
                     templates_own={pool: template.own for pool, template in templates.items()},
-                    holder=lambda pod: _(
-                        "another pod"
-                    ),  # without words it is named, and the execution's owner reads this
+                    # Without words it is named, and the execution's owner reads this.
+                    holder=lambda pod: _("another pod"),
                     claims=claims,
                     volumes=volumes,
                     classes=classes,

@@ -78,13 +78,8 @@ _NAMED_LAST = Expression(rf"^(gke-.+)-{_HEX}{{8}}-grp$")
 
 # A zone behind the name of a group: "1a", "az1", "zone-2", "us-east-1a", "europe-west1-b"; a letter alone may be anything.
 _DIRECTION = "(?:north|south|east|west|central){1,2}"
-_ZONES = (
-    rf"[a-z]{{2}}-(?:gov-)?{_DIRECTION}-[0-9][a-f]",
-    rf"[a-z]+-{_DIRECTION}[0-9]-[a-f]",
-    "[0-9][a-f]",
-    "(?:az|zone)-?[0-9]",
-)
-_OF_ZONE = Expression(rf"^(.+?)-(?:{'|'.join(_ZONES)})$")
+_REGION = f"[a-z]{{2}}-(?:gov-)?{_DIRECTION}-"
+_OF_ZONE = Expression(rf"^(.+?)-(?:[a-z]+-{_DIRECTION}[0-9]-[a-f]|(?:{_REGION})?[0-9][a-f]|(?:az|zone)-?[0-9])$")
 
 
 class PoolName(NamedTuple):

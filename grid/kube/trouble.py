@@ -16,6 +16,7 @@ _MISSING = Expression(
 
 # So long a server that was away may refuse what it allows later: it reads rights and accounts before anything else, in seconds.
 STARTING_SECONDS = 20.0
+_STARTS = _("The API server starts: it refuses everything until it has read who may do what.")
 
 
 class ClusterTrouble(Enum):
@@ -69,9 +70,7 @@ class TroubleJudge:
         elif trouble is ClusterTrouble.REFUSED and self._was_silent:
             self._refused_at = now if self._refused_at is None else self._refused_at
             if now - self._refused_at < STARTING_SECONDS:
-                return _(
-                    "The API server starts: it refuses everything until it has read who may do what."
-                ), ClusterTrouble.SILENT
+                return _STARTS, ClusterTrouble.SILENT
         return sentence_of(error), trouble
 
     def silent(self) -> None:

@@ -102,9 +102,7 @@ def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult
     except OSError as error:  # SMTPException is one
         return SendResult(_("The mail server cannot be reached: {why}. Tell an admin.", why=why_unreached(error)))
     except ValueError:  # of a sender that is no address, or a password that SMTP cannot carry
-        return SendResult(
-            _("This installation’s settings for e-mail cannot be used: see its sender and password. Tell an admin.")
-        )
+        return SendResult(_("The sender or password in the settings for e-mail cannot be used. Tell an admin."))
     finally:
         connection.close()
     return SENT

@@ -309,7 +309,7 @@ def test_unusable_mail_settings_do_not_blame_address(inbox: Inbox, settings: Set
         setattr(settings, name, value)
     result = send("ada@example.com", [payload()], MESSAGE)
     assert not result.is_final
-    assert "settings for e-mail cannot be used" in result.error
+    assert "The sender or password in the settings for e-mail cannot be used." in result.error
     assert not inbox.mails
 
 

@@ -100,12 +100,10 @@ class OverviewSources:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.failures = RecentFailures(runtime)
-        self.health = PeriodicRead(self._read_health, clock=runtime.clock)
+        health_now = partial(database.pages.run, lambda: stored_parts(LOCAL, runtime.clock()))
+        self.health = PeriodicRead(health_now, clock=runtime.clock)
         self.admin = PeriodicRead(self._read_admin_facts, clock=runtime.clock)
         self._environments = PeriodicRead(partial(database.pages.run, environments_never_started), clock=runtime.clock)
-
-    async def _read_health(self) -> tuple[tuple[str, ...], tuple[HealthPart, ...]]:
-        return await database.pages.run(stored_parts, LOCAL, self.runtime.clock())
 
     async def _read_admin_facts(self) -> AdminFacts:
         unstarted: Sequence[Misconfigured] = await self._environments.value(ENVIRONMENTS_SECONDS) or ()

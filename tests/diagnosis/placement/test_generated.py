@@ -1,5 +1,6 @@
 """Random clusters: no sentence about a waiting pod contradicts what a simple second opinion says of each node."""
 
+import os
 import random
 import re
 from dataclasses import dataclass, field
@@ -368,8 +369,9 @@ def test_no_sentence_contradicts_the_objects() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_no_sentence_of_many_more_clusters_contradicts_the_objects() -> None:
-    for seed in range(300, 6_000):
+    for seed in range(300, int(os.environ.get("GRID_WORLDS", "6000"))):
         check(seed)
 
 

@@ -4,6 +4,7 @@ that a cloud has named.
 Each node that takes the pod by its objects has a complaint that only the scheduler knows, so nothing may say that there is room.
 """
 
+import os
 import random
 from collections import Counter
 from dataclasses import replace
@@ -118,7 +119,7 @@ def check(seed: int) -> None:
     assert not wrong, f"{seed}: {wrong}\n{as_read(world.explain())}\n{world.reasons()} {dict(world.hidden)}"
 
 
-def test_nothing_overrules_a_scheduler_that_knows_more() -> None:
+def test_scheduler_that_knows_more_is_never_overruled() -> None:
     for seed in range(200):
         check(seed)
 
@@ -137,6 +138,7 @@ def test_only_node_that_would_fit_is_starting_for_too_long() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_overrules_many_more_schedulers() -> None:
-    for seed in range(200, 4_000):
+@pytest.mark.timeout(600)
+def test_many_more_schedulers_are_never_overruled() -> None:
+    for seed in range(200, int(os.environ.get("GRID_WORLDS", "4000"))):
         check(seed)

@@ -1,6 +1,6 @@
 """The situations that a person may find a pod in; all that is said of them is in files for people to read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -47,7 +47,7 @@ class Case:
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def explain(self) -> Diagnosis:
-        return explain_pod(decode(self.pod, Pod), [decode(event, Event) for event in self.events], now=MOMENT)
+        return explain(self.pod, *self.events)
 
 
 def as_text(diagnosis: Diagnosis) -> str:
@@ -63,11 +63,19 @@ def as_text(diagnosis: Diagnosis) -> str:
     )
 
 
+def explain(raw: dict[str, Any], *events: dict[str, Any], **more: Any) -> Diagnosis:
+    return explain_pod(decode(raw, Pod), [decode(each, Event) for each in events], now=MOMENT, **more)
+
+
+def assert_answers_as_stored(name: str, answers: Iterable[tuple[str, Diagnosis]]) -> None:
+    """Each situation's name, and the whole of its answer."""
+    blocks = [f"# {situation}\n{as_text(diagnosis)}" for situation, diagnosis in answers]
+    assert_golden(name, "\n".join(blocks), ending="txt")
+
+
 def assert_told_as_stored(name: str, cases: Sequence[Case]) -> None:
     explained = [(case.name, case.explain()) for case in cases]
     for situation, diagnosis in explained:
         assert diagnosis.sentence.endswith("."), situation
         assert diagnosis.severity != "problem" or (diagnosis.who and diagnosis.next_step), situation
-    assert_golden(
-        name, "\n".join(f"# {situation}\n{as_text(diagnosis)}" for situation, diagnosis in explained), ending="txt"
-    )
+    assert_answers_as_stored(name, explained)

@@ -10,13 +10,11 @@ from typing import Any
 
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Event, Node, Pod
+from grid.kube.objects import Node
 from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import as_text, event_saying
+from tests.diagnosis.situations import assert_answers_as_stored, event_saying, explain
 from tests.support.builders import MOMENT, condition, container_status, decode, metadata, node, pod, stamp
-from tests.support.golden import assert_golden
 
 EVICTED = "The node was low on resource: {resource}. Threshold quantity: 10Gi, available: 9Gi. "
 USES = "Container {name} was using {used}, request is {asked}, has larger consumption of {resource}. "
@@ -39,10 +37,6 @@ FAILED = "Node scale up in zones {zone} associated with this pod failed: {why}. 
 TRIGGERED = "pod triggered scale-up: [{gpu-a 0->1 (max: 4)}]"
 BACKED_OFF = "pod didn't trigger scale-up: 1 in backoff after failed scale-up, 2 node(s) didn't match Pod's node affinity/selector"
 CILIUM = "node.cilium.io/agent-not-ready"
-
-
-def explain(raw: dict[str, Any], *events: dict[str, Any], **more: Any) -> Diagnosis:
-    return explain_pod(decode(raw, Pod), [decode(each, Event) for each in events], now=MOMENT, **more)
 
 
 def evicted(resource: str, *uses: tuple[str, str, str], containers: Iterable[str] = ("run",)) -> Diagnosis:
@@ -222,8 +216,5 @@ def situations() -> dict[str, Diagnosis]:
 
 
 def test_new_situations_of_nodes_are_told_as_stored() -> None:
-    blocks = [
-        f"# {name}{' (normal)' if diagnosis.is_normal else ''}\n{as_text(diagnosis)}"
-        for name, diagnosis in situations().items()
-    ]
-    assert_golden("words-of-new-situations-of-nodes", "\n".join(blocks), ending="txt")
+    answers = {f"{name}{' (normal)' if answer.is_normal else ''}": answer for name, answer in situations().items()}
+    assert_answers_as_stored("words-of-new-situations-of-nodes", answers.items())

@@ -12,6 +12,23 @@ POSTED = CALLED + 'Post "https://hooks.shop.svc:443/check?timeout=10s": '
 VALIDATING = POD + "ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: "
 AWAITS = "failed to configure binding: paramKind kind `v1, Kind=Rules` not yet synced to use for admission"
 TEMPLATE = "spec.template.spec.containers[0]"
+GATEKEEPER = (
+    'admission webhook "validation.gatekeeper.sh" denied the request: [allowed-repos] container <run> has an invalid image repo '
+    "<docker.io/alice/exp:3>\n[container-limits] container <run> memory limit <512Gi> is higher than the maximum allowed of <256Gi>"
+)
+POD_SECURITY = (
+    'pods "p" is forbidden: violates PodSecurity "baseline:v1.36": non-default capabilities (container "fuse" must not include '
+    '"SYS_ADMIN" in securityContext.capabilities.add), hostPath volumes (volume "dev-fuse")'
+)
+WARDEN = (
+    'admission webhook "warden-validating.common-webhooks.networking.gke.io" denied the request: GKE Warden rejected the request '
+    'because it violates one or more constraints.\nViolations details: {"[denied by autogke-no-write-mode-hostpath]":["hostPath '
+    'volume shm used in container run uses path /dev/shm which is not allowed in Autopilot."]}'
+)
+SIGSTORE = (
+    'admission webhook "policy.sigstore.dev" denied the request: validation failed: failed policy: signed-by-ci: '
+    "spec.containers[0].image\nlab@sha256:9f2c signature key validation failed for authority authority-0"
+)
 GOLD = "gold.storageclass.storage.k8s.io"
 
 # The resource, what is asked for, what is in use, and how much there may be.
@@ -106,6 +123,7 @@ OTHERS = [
     'Pod "a" is invalid: something else',
     "Pod in version \"v1\" cannot be handled as a Pod: quantities must match the regular expression '^x$'",
     f'Pod "a" is invalid: metadata.name: Invalid value: "{"n" * 500}": must be no more than 253 characters',
+    *(GATEKEEPER, POD_SECURITY, WARDEN, SIGSTORE),
 ]
 
 

@@ -9,13 +9,11 @@ from typing import Any
 
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Event, Node, Pod
+from grid.kube.objects import Node
 from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import ago, as_text, ended, event_saying
+from tests.diagnosis.situations import ago, assert_answers_as_stored, ended, event_saying, explain
 from tests.support.builders import MOMENT, condition, container_status, decode, node, pod
-from tests.support.golden import assert_golden
 
 CUDA = (
     "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver to a newer version, "
@@ -43,10 +41,6 @@ def placed(
     statuses = more.pop("statuses", [container_status(state=state, ready="running" in state)])
     conditions = [condition("PodScheduled", "True", at=MOMENT - timedelta(hours=2)), *conditions]
     return pod("p", node="node-1", phase=phase, conditions=conditions, statuses=statuses, **more)
-
-
-def explain(raw: dict[str, Any], *events: dict[str, Any], **more: Any) -> Diagnosis:
-    return explain_pod(decode(raw, Pod), [decode(each, Event) for each in events], now=MOMENT, **more)
 
 
 def with_ready(status: str, message: str, *, minutes: float = 600) -> Node:
@@ -192,6 +186,4 @@ def of_nodes() -> dict[str, Diagnosis]:
 
 
 def test_faults_of_nodes_and_clouds_are_told_as_stored() -> None:
-    situations = of_pods() | of_nodes()
-    blocks = [f"# {name}\n{as_text(diagnosis)}" for name, diagnosis in situations.items()]
-    assert_golden("words-of-nodes-and-clouds", "\n".join(blocks), ending="txt")
+    assert_answers_as_stored("words-of-nodes-and-clouds", (of_pods() | of_nodes()).items())

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import Case, as_text, event_saying, on_a_node
+from tests.diagnosis.situations import Case, assert_answers_as_stored, event_saying, on_a_node
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, metadata, node, pod, stamp
-from tests.support.golden import assert_golden
 
 HOME = {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]}
 SCRATCH = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
@@ -156,47 +153,23 @@ def situations() -> dict[str, Diagnosis]:
 
 
 def test_faults_of_storage_and_devices_are_told_as_stored() -> None:
-    blocks = [f"# {name}\n{as_text(diagnosis)}" for name, diagnosis in situations().items()]
-    assert_golden("words-of-storage-and-devices", "\n".join(blocks), ending="txt")
+    assert_answers_as_stored("words-of-storage-and-devices", situations().items())
 
 
-@pytest.mark.parametrize(
-    ("earlier", "newest", "words", "who"),
-    [
-        pytest.param(
-            [("ProvisioningFailed", FAILED + AGGREGATE_FULL)],
-            ("ExternalProvisioning", PROVISIONER),
-            f"The storage has no room for a volume of this size: {AGGREGATE_FULL}.",
-            "admin",
-            id="waiting again",
+def test_provisioners_cause_is_said_whatever_came_after() -> None:
+    late, full = (FAILS, FAILED + LATE), (FAILS, FAILED + AGGREGATE_FULL)
+    quota, no_class = (FAILS, PROVISIONING + RUNS_OUT), (FAILS, 'storageclass.storage.k8s.io "gp3" not found')
+    told_since = {
+        "no room, and it waits again": (full, ("ExternalProvisioning", PROVISIONER)),
+        "a timeout, and its consequence": (late, (FAILS, FAILED + STILL_PENDING)),
+        "a quota, and a timeout since": (quota, late),
+        "a class that was missing, and another cause since": (
+            no_class,
+            (FAILS, FAILED + "rpc error: code = Internal desc = no such pool"),
         ),
-        pytest.param(
-            [("ProvisioningFailed", FAILED + LATE)],
-            ("ProvisioningFailed", FAILED + STILL_PENDING),
-            "The storage does not answer in time.",
-            "admin",
-            id="consequence of a timeout",
-        ),
-        pytest.param(
-            [("ProvisioningFailed", PROVISIONING + RUNS_OUT)],
-            ("ProvisioningFailed", FAILED + LATE),
-            f"The quota for disks is used up: {RUNS_OUT}",
-            "operator",
-            id="timeout after a cause",
-        ),
-        pytest.param(
-            [("ProvisioningFailed", 'storageclass.storage.k8s.io "gp3" not found')],
-            ("ProvisioningFailed", FAILED + "rpc error: code = Internal desc = no such pool"),
-            "Its storage driver says: no such pool.",
-            "admin",
-            id="class was missing before",
-        ),
-    ],
-)
-def test_provisioners_cause_is_said_whatever_came_after(
-    earlier: list[tuple[str, str]], newest: tuple[str, str], words: str, who: str
-) -> None:
-    diagnosis = unplaced(UNBOUND, HOME, claim=pending(), claim_event=newest, earlier=earlier)
-    assert diagnosis.sentence == f"The files of HOME have no volume yet (storage class gp3). {words}"
-    assert (diagnosis.severity, diagnosis.who) == ("problem", who)
-    assert earlier[0][1] in diagnosis.evidence or "not found" in earlier[0][1]
+    }
+    answers = {
+        name: unplaced(UNBOUND, HOME, claim=pending(), claim_event=newest, earlier=[first])
+        for name, (first, newest) in told_since.items()
+    }
+    assert_answers_as_stored("words-of-provisioners", answers.items())

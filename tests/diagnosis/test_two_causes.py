@@ -1,25 +1,16 @@
 """What is said where two things go wrong at once, or where the reason of an end misleads.
 
-The texts are those of Karpenter, Gatekeeper, GKE's Warden, Sigstore's policy controller, the kubelet, Istio and NVIDIA's container tools.
+The texts are those of Karpenter, the kubelet, Istio and NVIDIA's container tools. Read `tests/golden/words-of-two-causes.txt`.
 """
 
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
-from grid.diagnosis.clusters import explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.pods import explain_pod
-from grid.diagnosis.refusals import explain_refusal
-from grid.kube.objects import Event, Pod
-from tests.clusters.clustering import waiting_worker, worker_pod
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import ended, event_saying
-from tests.diagnosis.snapshots import NOW, event, member, ready, snapshot
-from tests.support.builders import MOMENT, condition, container_status, decode, metadata, node, pod
+from tests.diagnosis.situations import assert_answers_as_stored, ended, event_saying, explain
+from tests.support.builders import MOMENT, condition, container_status, metadata, node, pod
 
-FULL = "0/6 nodes are available: 6 Insufficient cpu."
 LIMITED = (
     "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=gpu); incompatible with nodepool "
     '(NodePool=shared-gpu), daemonset overhead={"cpu":"180m"}, did not tolerate taint (taint=team=vision:NoSchedule)'
@@ -30,34 +21,6 @@ MISMATCH = (
     "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown"
 )
 NO_NAT_TABLE = "iptables-restore v1.8.11 (nf_tables): unable to initialize table 'nat'"
-GATEKEEPER = (
-    'admission webhook "validation.gatekeeper.sh" denied the request: [allowed-repos] container <run> has an invalid image repo '
-    "<docker.io/alice/exp:3>\n[container-limits] container <run> memory limit <512Gi> is higher than the maximum allowed of <256Gi>"
-)
-POD_SECURITY = (
-    'pods "p" is forbidden: violates PodSecurity "baseline:v1.36": non-default capabilities (container "fuse" must not include '
-    '"SYS_ADMIN" in securityContext.capabilities.add), hostPath volumes (volume "dev-fuse")'
-)
-WARDEN = (
-    'admission webhook "warden-validating.common-webhooks.networking.gke.io" denied the request: GKE Warden rejected the request '
-    'because it violates one or more constraints.\nViolations details: {"[denied by autogke-no-write-mode-hostpath]":["hostPath '
-    'volume shm used in container run uses path /dev/shm which is not allowed in Autopilot."]}'
-)
-SIGSTORE = (
-    'admission webhook "policy.sigstore.dev" denied the request: validation failed: failed policy: signed-by-ci: '
-    "spec.containers[0].image\nlab@sha256:9f2c signature key validation failed for authority authority-0"
-)
-FULL_DISK = 'Container run exceeded its local ephemeral storage limit "20Gi". '
-
-
-def explain(raw: dict[str, Any], *events: dict[str, Any], **more: Any) -> Diagnosis:
-    return explain_pod(decode(raw, Pod), [decode(each, Event) for each in events], now=MOMENT, **more)
-
-
-def assert_says(diagnosis: Diagnosis, severity: str, who: str, *words: str) -> None:
-    assert (diagnosis.severity, diagnosis.who) == (severity, who), diagnosis
-    text = f"{diagnosis.sentence} {diagnosis.next_step}"
-    assert [each for each in words if each not in text] == [], text
 
 
 def unplaced(message: str, **spec: Any) -> dict[str, Any]:
@@ -66,16 +29,13 @@ def unplaced(message: str, **spec: Any) -> dict[str, Any]:
     return pod("p", conditions=[refused], requests=requests, spec=spec, created=MOMENT - timedelta(minutes=20))
 
 
-def test_karpenter_names_what_keeps_each_pool() -> None:
+def limited_by_karpenter() -> Diagnosis:
     raw = unplaced("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
     limited = event_saying("FailedScheduling", LIMITED) | {"reportingComponent": "karpenter"}
-    answer = explain(raw, limited, scheduling=surroundings([node("node-1")], [raw]))
-    assert_says(
-        answer, "problem", "admin", "gpu: a new node would exceed its limits", "shared-gpu: its nodes have a taint"
-    )
+    return explain(raw, limited, scheduling=surroundings([node("node-1")], [raw]))
 
 
-def test_volume_of_a_zone_without_gpus_names_both() -> None:
+def volume_of_another_zone() -> Diagnosis:
     zones = [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["eu-1a"]}]
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": zones}]}}
     volume = {"kind": "PersistentVolume", "metadata": metadata("v"), "spec": {"nodeAffinity": affinity}}
@@ -90,63 +50,16 @@ def test_volume_of_a_zone_without_gpus_names_both() -> None:
     ]
     bound = claim | {"status": {"phase": "Bound"}}
     context = surroundings(nodes, [raw], [volume, bound], namespace=raw["metadata"]["namespace"])
-    answer = explain(raw, scheduling=context)
-    assert_says(answer, "problem", "admin", "1 node can reach the volume claim data (zone eu-1a)", "this needs 1 GPU")
+    return explain(raw, scheduling=context)
 
 
-def test_cluster_names_eviction_and_full_pool() -> None:
-    evicted = worker_pod("c", "e", ready=False, phase="Failed", status={"reason": "Evicted", "message": FULL_DISK})
-    full = condition("PodScheduled", "False", "Unschedulable", FULL)
-    waiting = waiting_worker("c", "w", conditions=[full])
-    not_scaled = event(waiting, "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 max node group size reached")
-    seen = snapshot([*ready(2), member(evicted), member(waiting, not_scaled)], desired=4)
-    failing, pending = explain_cluster(seen, now=NOW)
-    assert_says(failing, "problem", "you", "1 worker:", "wrote more to its node's disk than its tier allows")
-    assert_says(pending, "wait", "admin", "1 worker:", "as many nodes as it may have")
+def over(container: dict[str, Any], **more: Any) -> Diagnosis:
+    return explain(pod("p", node="node-1", phase="Failed", statuses=[container], **more))
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (
-            GATEKEEPER,
-            ("validation.gatekeeper.sh", "invalid image repo <docker.io/alice/exp:3>", "memory limit <512Gi> is"),
-        ),
-        (POD_SECURITY, ("baseline:v1.36", "SYS_ADMIN", 'hostPath volumes (volume "dev-fuse")')),
-        (WARDEN, ("autogke-no-write-mode-hostpath", "/dev/shm which is not allowed in Autopilot")),
-        (SIGSTORE, ("policy.sigstore.dev", "failed policy: signed-by-ci", "signature key validation failed")),
-    ],
-)
-def test_refusal_quotes_each_rule_it_violates(message: str, words: tuple[str, ...]) -> None:
-    reason = explain_refusal(message)
-    assert reason is not None
-    assert [each for each in words if each not in reason.sentence] == [], reason.sentence
-    assert reason.for_good
-    assert "admin" in reason.next_step
-
-
-def test_pod_ended_for_critical_pod_blames_no_memory() -> None:
-    message = "Preempted in order to admit critical pod"
-    status = {"reason": "Preempting", "message": message}
-    raw = pod("p", node="node-1", phase="Failed", statuses=[container_status(state=ended(137))], status=status)
-    answer = explain(raw)
-    assert_says(answer, "problem", "operator", "make room for a critical pod", "Launch it again")
-    assert "memory" not in f"{answer.sentence} {answer.next_step}"
-
-
-def test_driver_mismatch_blames_node_not_image() -> None:
-    state = ended(128, "StartError", message=MISMATCH)
-    answer = explain(pod("p", node="node-1", phase="Failed", statuses=[container_status(state=state)]))
-    assert_says(answer, "problem", "operator", "the node's GPU driver does not answer", "may get another one")
-
-
-def test_failing_mesh_setup_blames_no_program() -> None:
-    setup = container_status(
-        "istio-init",
-        restarts=6,
-        state={"waiting": {"reason": "CrashLoopBackOff"}},
-        lastState=ended(255, message=NO_NAT_TABLE),
-    )
+def failing_mesh() -> Diagnosis:
+    again, last = {"waiting": {"reason": "CrashLoopBackOff"}}, ended(255, message=NO_NAT_TABLE)
+    setup = container_status("istio-init", restarts=6, state=again, lastState=last)
     raw = pod(
         "p",
         node="node-1",
@@ -154,18 +67,27 @@ def test_failing_mesh_setup_blames_no_program() -> None:
         statuses=[container_status(state={"waiting": {"reason": "PodInitializing"}})],
         status={"initContainerStatuses": [setup]},
     )
-    answer = explain(raw)
-    assert_says(answer, "problem", "admin", "Setup step istio-init keeps failing (6 restarts)", "container istio-init")
-    assert NO_NAT_TABLE in answer.evidence
+    return explain(raw)
 
 
-def test_program_is_complete_though_its_companion_runs() -> None:
-    proxy = container_status("istio-proxy", ready=True)
-    raw = pod(
-        "p",
-        node="node-1",
-        phase="Running",
-        containers=[{"name": "run", "image": "lab:4"}, {"name": "istio-proxy", "image": "istio/proxyv2:1.29.0"}],
-        statuses=[container_status(state=ended(0, "Completed")), proxy],
-    )
-    assert_says(explain(raw), "ok", "", "The program ended by itself, without an error.")
+def complete_with_companion() -> Diagnosis:
+    containers = [{"name": "run", "image": "lab:4"}, {"name": "istio-proxy", "image": "istio/proxyv2:1.29.0"}]
+    statuses = [container_status(state=ended(0, "Completed")), container_status("istio-proxy", ready=True)]
+    return explain(pod("p", node="node-1", phase="Running", containers=containers, statuses=statuses))
+
+
+def test_two_causes_are_told_as_stored() -> None:
+    preempted = {"reason": "Preempting", "message": "Preempted in order to admit critical pod"}
+    answers = {
+        "Karpenter has reached the limits of one pool, and another has a taint": limited_by_karpenter(),
+        "the volume is in a zone without GPUs": volume_of_another_zone(),
+        "ended for a critical pod, with the exit code of a lack of memory": over(
+            container_status(state=ended(137)), status=preempted
+        ),
+        "the node's GPU driver is another than its libraries": over(
+            container_status(state=ended(128, "StartError", message=MISMATCH))
+        ),
+        "the setup of the mesh keeps failing": failing_mesh(),
+        "the program is complete, and its companion runs": complete_with_companion(),
+    }
+    assert_answers_as_stored("words-of-two-causes", answers.items())

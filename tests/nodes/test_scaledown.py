@@ -10,6 +10,7 @@ from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
 from grid.nodes.scaledown import ScaleDown, ScaleDownRules, busiest, scale_down
 from tests.support import builders
+from tests.support.golden import assert_golden
 
 RULES = ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
 GROUP = NodeGroup("default", minimum=1, maximum=5, target=3)
@@ -23,7 +24,7 @@ def node(**arguments: Any) -> Node:
 
 
 def pod(name: str = "p", **arguments: Any) -> Pod:
-    return builders.decode(builders.pod(name, node="n", phase="Running", **{**REPLICATED, **arguments}), Pod)
+    return builders.decode(builders.pod(name, node="n", **{"phase": "Running", **REPLICATED, **arguments}), Pod)
 
 
 def answer(on: Node, *pods: Pod, group: NodeGroup | None = GROUP, group_size: int = 3) -> ScaleDown:
@@ -39,56 +40,53 @@ def test_marked_node_goes_after_unneeded_time() -> None:
     assert (verdict.verdict, verdict.at) == ("marked", datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC))
 
 
+SAFE, DISABLED = (f"cluster-autoscaler.kubernetes.io/{name}" for name in ("safe-to-evict", "scale-down-disabled"))
 REMOVED = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
 NEW = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-UNREADY = "Kept for now: it is not ready, so the autoscaler waits before it decides."
-IDLE = ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet.")
+GPU = "nvidia.com/gpu"
 
 
-@pytest.mark.parametrize(
-    ("judged", "more", "expected"),
-    [
-        ({"taints": REMOVED}, {"group": None}, ScaleDown("removing", "The autoscaler is removing it now.")),
-        ({}, {"group": None}, ScaleDown("unmanaged", "Kept: fixed size.")),
-        ({}, {}, IDLE),
-        *(
-            ({"taints": mark(value)}, {}, ScaleDown("marked", "Unneeded; it can be removed", None))
-            for value in ("", "soon", "99999999999999999999")
+def of_empty_nodes() -> dict[str, ScaleDown]:
+    return {
+        "being removed, in a group that is not known": answer(node(taints=REMOVED), group=None),
+        "in a group that is not known": answer(node(), group=None),
+        "empty": answer(node()),
+        **{f"marked at “{at}”": answer(node(taints=mark(at))) for at in ("", "soon", "99999999999999999999")},
+        "its removal forbidden": answer(node(annotations={DISABLED: "true"})),
+        "marked, in a pool at its minimum": answer(node(taints=mark("1795236601")), group_size=1),
+        "not ready": answer(node(ready=False)),
+        "with the taint of a node that is not ready": answer(node(taints=[NEW])),
+        "with the taint of GPUs": answer(node(taints=[{**NEW, "key": GPU}])),
+    }
+
+
+def of_pods() -> dict[str, ScaleDown]:
+    gpus, config_map = node(extended={GPU: "1"}), {"kind": "ConfigMap", "metadata": {"name": "c", "uid": "1"}}
+    daemon = {"kind": "DaemonSet", "metadata": {"name": "d", "uid": "1"}}
+    return {
+        "half of its CPU requested": answer(node(), pod(requests={"cpu": "2", "memory": "1Gi"})),
+        "less than half of its CPU requested": answer(node(), pod(requests={"cpu": "1900m", "memory": "1Gi"})),
+        "more than half of its memory requested": answer(node(), pod(requests={"cpu": "1", "memory": "12Gi"})),
+        "GPUs, and all CPU and memory requested": answer(gpus, pod(requests={"cpu": "4", "memory": "16Gi"})),
+        "GPUs, and all of them requested": answer(gpus, pod(requests={GPU: "1"})),
+        "a pod of nobody": answer(node(), pod("stuck", owner=None)),
+        "a pod of a ConfigMap": answer(node(), pod("stuck", owner=config_map)),
+        "a pod that is not safe to evict": answer(node(), pod("stuck", annotations={SAFE: "false"})),
+        "a pod of the system": answer(node(), pod("stuck", namespace="kube-system")),
+        "a pod of a DaemonSet of the system": answer(node(), pod(owner=daemon, namespace="kube-system")),
+        "a pod of nobody that is safe to evict": answer(node(), pod(owner=None, annotations={SAFE: "true"})),
+        "a pod of the node's own files": answer(
+            node(), pod(owner=None, annotations={"kubernetes.io/config.mirror": "x"})
         ),
-        (
-            {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
-            {},
-            ScaleDown("kept", "Kept: its annotation scale-down-disabled forbids its removal."),
-        ),
-        (
-            {"taints": mark("1795236601")},
-            {"group_size": 1},
-            ScaleDown("kept", "Kept: the pool is at its minimum of 1."),
-        ),
-        ({"ready": False}, {}, ScaleDown("kept", UNREADY)),
-        ({"taints": [NEW]}, {}, ScaleDown("kept", UNREADY)),
-        ({"taints": [{**NEW, "key": "nvidia.com/gpu"}]}, {}, IDLE),
-    ],
-)
-def test_empty_node_goes_unless_kept(judged: dict[str, Any], more: dict[str, Any], expected: ScaleDown) -> None:
-    assert answer(node(**judged), **more) == expected
+        "a pod that has ended": answer(node(), pod(owner=None, phase="Succeeded")),
+    }
 
 
-def test_requests_at_the_threshold_keep_a_node() -> None:
-    half = pod(requests={"cpu": "2", "memory": "1Gi"})
-    less = pod(requests={"cpu": "1900m", "memory": "1Gi"})
-    assert answer(node(), half) == ScaleDown("kept", "Kept: 50 % of CPU requested; removable below 50 %.")
-    assert answer(node(), less).verdict == "unneeded"
-
-
-def test_memory_counts_as_cpu_does() -> None:
-    assert answer(node(), pod(requests={"cpu": "1", "memory": "12Gi"})).sentence.startswith("Kept: 75 % of memory")
-
-
-def test_on_a_node_with_gpus_only_gpus_count() -> None:
-    gpu = node(extended={"nvidia.com/gpu": "1"})
-    assert answer(gpu, pod(requests={"cpu": "4", "memory": "16Gi"})).verdict == "unneeded"
-    assert answer(gpu, pod(requests={"nvidia.com/gpu": "1"})).sentence.startswith("Kept: 100 % of GPUs")
+def test_verdicts_on_nodes_are_as_stored() -> None:
+    verdicts = of_empty_nodes() | of_pods()
+    assert all(verdict.at is None for verdict in verdicts.values())
+    blocks = [f"# {name}\n{verdict.verdict}: {verdict.sentence}" for name, verdict in verdicts.items()]
+    assert_golden("words-of-scale-down", "\n".join(blocks), ending="txt")
 
 
 @pytest.mark.parametrize(
@@ -105,36 +103,3 @@ def test_on_a_node_with_gpus_only_gpus_count() -> None:
 )
 def test_busiest_resource_has_its_share(requested: Amounts, allocatable: Amounts, expected: tuple[str, float]) -> None:
     assert busiest(requested, allocatable) == expected
-
-
-SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-
-
-@pytest.mark.parametrize(
-    ("case", "reason"),
-    [
-        ({"owner": None}, "no controller would create it again elsewhere"),
-        (
-            {"owner": {"kind": "ConfigMap", "metadata": {"name": "c", "uid": "1"}}},
-            "no controller would create it again elsewhere",
-        ),
-        ({"annotations": {SAFE: "false"}}, "its annotation safe-to-evict is false"),
-        ({"namespace": "kube-system"}, "it is a pod of kube-system"),
-    ],
-)
-def test_a_pod_that_cannot_be_moved_keeps_its_node(case: dict[str, Any], reason: str) -> None:
-    assert answer(node(), pod("stuck", **case)).sentence == f"Kept: pod stuck cannot be moved: {reason}."
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        {"owner": {"kind": "DaemonSet", "metadata": {"name": "d", "uid": "1"}}, "namespace": "kube-system"},
-        {"owner": None, "annotations": {SAFE: "true"}},
-        {"owner": None, "annotations": {"kubernetes.io/config.mirror": "x"}},
-        {"owner": None, "phase": "Succeeded"},
-    ],
-)
-def test_pods_that_do_not_matter_keep_nothing(case: dict[str, Any]) -> None:
-    harmless = builders.decode(builders.pod("p", node="n", **{"phase": "Running", **REPLICATED, **case}), Pod)
-    assert answer(node(), harmless).verdict == "unneeded"

@@ -139,6 +139,18 @@ def wanted(*numbers: int, every: int = 60) -> tuple[tuple[datetime, int], ...]:
     )
 
 
+FULL_DISK = 'Container run exceeded its local ephemeral storage limit "20Gi". '
+EVICTED = member(worker_pod("c", "e", ready=False, phase="Failed", status={"reason": "Evicted", "message": FULL_DISK}))
+
+
+def at_maximum() -> Member:
+    full = condition("PodScheduled", "False", "Unschedulable", "0/6 nodes are available: 6 Insufficient cpu.")
+    waiting = waiting_worker("c", "w", conditions=[full])
+    return member(
+        waiting, event(waiting, "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 max node group size reached")
+    )
+
+
 SITUATIONS = {
     "all is well": snapshot(ready(3), desired=3),
     "the head waits for its node": snapshot([], head=head(node="", phase="Pending")),
@@ -175,6 +187,7 @@ SITUATIONS = {
     "one worker is all there may be": snapshot(ready(1), maximum=1, autoscaler=busy(1)),
     "two are not enough": snapshot(ready(2), maximum=2, autoscaler=busy(2, memory=90)),
     "one that leaves is one more": snapshot([*ready(2), LEAVING], maximum=2, autoscaler=busy(2)),
+    "one was evicted, one finds its pool at the maximum": snapshot([*ready(2), EVICTED, at_maximum()], desired=4),
     "the number turns": snapshot(ready(1), desired=1, wanted_before=wanted(1, 2, 1, 2, 1)),
 }  # fmt: skip
 
@@ -308,10 +321,6 @@ def waiting(name: str, sentence: str, severity: Severity = "wait") -> Member:
     return replace(member(waiting_worker("c", name)), diagnosis=replace(WHY, sentence=sentence, severity=severity))
 
 
-def sentences(*workers: Member) -> list[str]:
-    return [diagnosis.sentence for diagnosis in explain_cluster(snapshot(workers), now=NOW)]
-
-
 def test_waiting_worker_is_told_with_its_table_and_link() -> None:
     diagnoses = explain_cluster(snapshot([waiting("a", "Busy.")]), now=NOW)
     assert diagnoses == (replace(WHY, code="workers_pending", sentence="1 worker: Busy."),)
@@ -323,37 +332,33 @@ def test_waiting_head_is_told_with_its_table_and_link() -> None:
     assert diagnoses == (replace(WHY, code="head_down", sentence="The head is not up: Busy."),)
 
 
-def test_workers_are_grouped_by_reason_with_most_first() -> None:
-    pools = [waiting("a", "Pool x is full."), waiting("b", "Pool y is full."), waiting("d", "Pool y is full.")]
-    assert sentences(*pools) == ["2 workers: Pool y is full.", "1 worker: Pool x is full."]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "sentence"),
-    [
-        ("Busy for 5 minutes.", "Busy for 1 minute.", "Busy for 5 minutes."),
-        ("It ends (2 restarts): 1.", "It ends (1 restart): 1.", "It ends: 1."),
-        ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 3 of at most 5).", "Grows."),
-        ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5)."),
-    ],
-)
-def test_how_long_and_how_often_make_no_other_reason(first: str, second: str, sentence: str) -> None:
-    assert sentences(waiting("a", first), waiting("b", second)) == [f"2 workers: {sentence}"]
-
-
-def test_a_workers_own_name_makes_no_other_reason() -> None:
-    own = [waiting(name, f"No claim cluster-c-worker-6468bd54f7-{name}-tmp.") for name in "ab"]
-    assert sentences(*own) == ["2 workers: No claim cluster-c-worker-6468bd54f7-a-tmp."]
-
-
-def test_the_rarest_of_many_reasons_are_counted() -> None:
-    six = [waiting(str(number), f"Reason {number}.") for number in range(6)]
-    assert len(sentences(*six)) == 6
-    more = [*six, waiting("twice", "Reason 5."), waiting("last", "Reason 6.", "problem")]
-    diagnoses = explain_cluster(snapshot(more), now=NOW)
-    assert [diagnosis.sentence for diagnosis in diagnoses] == [
-        "2 other workers: 2 other reasons, each on its pod's page.",
-        "2 workers: Reason 5.",
-        *(f"1 worker: Reason {number}." for number in range(4)),
-    ]
-    assert (diagnoses[0].code, diagnoses[0].severity, diagnoses[0].who) == ("workers_pending", "problem", "you")
+def test_workers_are_grouped_by_reason_as_stored() -> None:
+    """How long and how often, or the worker's own name, make no other reason; the rarest of many are only counted."""
+    six = [f"Reason {number}." for number in range(6)]
+    own = "No claim cluster-c-worker-6468bd54f7-{}-tmp."
+    groups = {
+        "two pools": ["Pool x is full.", "Pool y is full.", "Pool y is full."],
+        "how long": ["Busy for 5 minutes.", "Busy for 1 minute."],
+        "how often": ["It ends (2 restarts): 1.", "It ends (1 restart): 1."],
+        "growing, by steps": ["Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 3 of at most 5)."],
+        "growing, by one step": ["Grows (from 1 to 2 of at most 5)."] * 2,
+        "their own names": [own.format("0"), own.format("1")],
+        "six reasons": six,
+        "seven reasons, one of them twice": [*six, "Reason 5.", "Reason 6."],
+    }
+    answers = []
+    for name, reasons in groups.items():
+        severities: list[Severity] = ["wait"] * 7 + ["problem"]
+        workers = [waiting(*each) for each in zip("01234567", reasons, severities, strict=False)]
+        answers += [
+            (
+                f"{name}: {', '.join(reasons)}",
+                "\n".join(
+                    f"{each.code}, {each.severity} for {each.who}: {each.sentence}"
+                    for each in explain_cluster(snapshot(workers), now=NOW)
+                ),
+            )
+        ]
+    assert_golden(
+        "words-of-workers-by-reason", "\n".join(f"# {name}\n{words}" for name, words in answers), ending="txt"
+    )

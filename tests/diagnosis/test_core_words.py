@@ -7,11 +7,9 @@ import pytest
 
 from grid.core.wording import folded
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.rules import core_words, most_telling
-from grid.kube.objects import Event, Pod
-from tests.diagnosis.situations import event_saying, on_a_node
-from tests.support.builders import MOMENT, condition, decode
+from tests.diagnosis.situations import assert_answers_as_stored, event_saying, explain, on_a_node
+from tests.support.builders import MOMENT, condition
 
 OF_VOLUME = 'MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = '
 TIMED_OUT = f"{OF_VOLUME}DeadlineExceeded desc = context deadline exceeded"
@@ -44,8 +42,7 @@ def explained(
     """The diagnosis of a container that waits since so many minutes; the events are oldest first."""
     waiting: dict[str, Any] = on_a_node({"waiting": {"reason": reason, "message": message}})
     waiting["status"]["conditions"] = [condition("PodScheduled", "True", at=MOMENT - timedelta(minutes=minutes))]
-    seen = [decode(event_saying(*each), Event) for each in events]
-    return explain_pod(decode(waiting, Pod), seen, now=MOMENT)
+    return explain(waiting, *(event_saying(*each) for each in events))
 
 
 @pytest.mark.parametrize(
@@ -85,76 +82,51 @@ def test_long_quotation_keeps_its_beginning_and_end() -> None:
     assert len(quotation) == 450
 
 
-def test_unknown_mount_failure_says_the_drivers_words() -> None:
-    diagnosis = explained(("FailedAttachVolume", NOT_ATTACHED), minutes=2)
-    assert diagnosis.sentence == (
-        "Volume pvc-1 cannot be attached to the node yet: volume pvc-1 is not ready for workloads."
-    )
-    assert diagnosis.next_step == "If it lasts, ask an operator."
+def of_mounts() -> dict[str, Diagnosis]:
+    attach, mount = ("FailedAttachVolume", NOT_ATTACHED), ("FailedMount", DENIED)
+    causes = {
+        "no secret": "rpc error: code = Unknown desc = failed to mount secrets store objects for pod p, err: no secret",
+        "no such folder": "mount failed\nOutput: mount.nfs: mounting nas:/a failed, reason given by server: No such file or directory",
+        "an image in use": "rpc error: code = Internal desc = rbd image pool/csi-vol-1 is still being used",
+    }
+    setup = {why: ("FailedMount", f'MountVolume.SetUp failed for volume "v" : {text}') for why, text in causes.items()}
+    return {
+        "an attach that fails for 2 minutes": explained(attach, minutes=2),
+        "an attach that fails for 14 minutes": explained(attach, minutes=14),
+        "a mount that hangs, and its consequence": explained(("FailedMount", TIMED_OUT), ("FailedMount", PENDING)),
+        "an attach that failed and succeeded, and a mount that fails": explained(attach, ATTACHED, mount),
+        "an attach that failed and succeeded": explained(attach, ATTACHED),
+        "a change of owners for 20 minutes": explained((OWNERSHIP, OWNED), minutes=20),
+        "a change of owners, and the kubelet's summary": explained(
+            (OWNERSHIP, OWNED), ("FailedMount", SUMMARY), minutes=20
+        ),
+        "a change of owners without a number": explained(
+            (OWNERSHIP, "Setting volume ownership for 0b4e/volumes is taking longer than expected")
+        ),
+        "a change of owners, and a mount that fails": explained((OWNERSHIP, OWNED), mount),
+        **{f"a mount that fails: {why}": explained(each) for why, each in setup.items()},
+    }
 
 
-def test_lasting_mount_failure_is_no_longer_waited_for() -> None:
-    diagnosis = explained(("FailedAttachVolume", NOT_ATTACHED), minutes=14)
-    assert diagnosis.sentence.startswith("Volume pvc-1 cannot be attached to the node: ")
-    assert diagnosis.next_step == "It is tried again, for 14 minutes so far: ask an operator to look at the storage."
-
-
-def test_consequence_of_a_hanging_mount_is_no_cause() -> None:
-    diagnosis = explained(("FailedMount", TIMED_OUT), ("FailedMount", PENDING))
-    assert diagnosis.sentence == (
-        "Volume pvc-1 cannot be mounted on the node yet: the storage does not answer in time."
-    )
-    assert diagnosis.evidence == (TIMED_OUT, PENDING)
-
-
-def test_failed_attach_is_over_once_the_volume_is_attached() -> None:
-    diagnosis = explained(("FailedAttachVolume", NOT_ATTACHED), ATTACHED, ("FailedMount", DENIED))
-    assert diagnosis.sentence.endswith("mounted on the node yet: rados: ret=-13, Permission denied.")
-    assert explained(("FailedAttachVolume", NOT_ATTACHED), ATTACHED).severity == "wait"
-
-
-@pytest.mark.parametrize("later", [(), (("FailedMount", SUMMARY),)])
-def test_change_of_ownership_is_waited_for(later: tuple[tuple[str, str], ...]) -> None:
-    diagnosis = explained((OWNERSHIP, OWNED), *later, minutes=20)
-    assert (diagnosis.code, diagnosis.severity, diagnosis.who) == ("preparing", "wait", "")
-    assert diagnosis.sentence == (
-        "The node changes the owner of all files of a volume before the start, 240,000 so far."
-    )
-    slow = explained((OWNERSHIP, "Setting volume ownership for 0b4e/volumes is taking longer than expected"))
-    assert slow.sentence == "The node changes the owner of all files of a volume before the start."
-    assert explained((OWNERSHIP, OWNED), ("FailedMount", DENIED)).severity == "problem"
-
-
-@pytest.mark.parametrize(
-    ("message", "who"),
-    [
-        ("rpc error: code = Unknown desc = failed to mount secrets store objects for pod p, err: no secret", "admin"),
-        ("mount failed\nOutput: mount.nfs: mounting nas:/a failed, reason given by server: No such file or directory", "admin"),
-        ("rpc error: code = Internal desc = rbd image pool/csi-vol-1 is still being used", "operator"),
-    ],
-)  # fmt: skip
-def test_who_can_act_depends_on_the_mounts_cause(message: str, who: str) -> None:
-    assert explained(("FailedMount", f'MountVolume.SetUp failed for volume "v" : {message}')).who == who
-
-
-def test_reserved_name_is_no_cause_of_a_failed_container() -> None:
-    reserved = explained(reason="CreateContainerError", message=RESERVED)
-    late = explained(("Failed", CREATED_LATE), reason="CreateContainerError", message=RESERVED)
-    assert reserved.sentence == late.sentence
-    assert "container runtime is overloaded or hangs" in late.sentence
-    assert "reserve" not in late.sentence
-    full = explained(("Failed", "Error: mkdir /run/a: disk is full"), reason="CreateContainerError", message=RESERVED)
-    assert full.sentence == "The program cannot be started: mkdir /run/a: disk is full."
-
-
-@pytest.mark.parametrize("reason", ["PolicyViolation", "MissingClusterDNS"])
-def test_harmless_warning_is_no_problem_of_start(reason: str) -> None:
-    raw = event_saying(reason, "policy require-ro-rootfs fail: Root filesystem must be read-only") | {"type": "Warning"}
-    waiting = decode(on_a_node({"waiting": {"reason": "ContainerCreating"}}), Pod)
-    assert explain_pod(waiting, [decode(raw, Event)], now=MOMENT).severity == "wait"
-
-
-def test_sandbox_failure_is_explained_by_its_older_cause() -> None:
+def of_starts() -> dict[str, Diagnosis]:
+    reserved: dict[str, Any] = {"reason": "CreateContainerError", "message": RESERVED}
     no_address = "Failed to create pod sandbox: failed to assign an IP address to container"
-    diagnosis = explained(("FailedCreatePodSandBox", no_address), ("FailedCreatePodSandBox", RESERVED))
-    assert "it has no free address for another pod" in diagnosis.sentence
+    policy = "policy require-ro-rootfs fail: Root filesystem must be read-only"
+    creating = on_a_node({"waiting": {"reason": "ContainerCreating"}})
+    harmless = {
+        reason: explain(creating, event_saying(reason, policy) | {"type": "Warning"})
+        for reason in ("PolicyViolation", "MissingClusterDNS")
+    }
+    return {
+        "the name is reserved": explained(**reserved),
+        "the name is reserved, after a timeout": explained(("Failed", CREATED_LATE), **reserved),
+        "the name is reserved, after a cause": explained(("Failed", "Error: mkdir /run/a: disk is full"), **reserved),
+        **{f"a harmless warning: {reason}": diagnosis for reason, diagnosis in harmless.items()},
+        "no sandbox, and a reserved name since": explained(
+            ("FailedCreatePodSandBox", no_address), ("FailedCreatePodSandBox", RESERVED)
+        ),
+    }
+
+
+def test_causes_under_many_frames_are_told_as_stored() -> None:
+    assert_answers_as_stored("words-of-causes", (of_mounts() | of_starts()).items())

@@ -20,6 +20,7 @@ from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
 from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone, attached, problems_of
 from tests.support.frozen import on_tier
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW, OWNER, Shop
 
 Configure = Callable[[Any, int], None]
@@ -187,50 +188,25 @@ def test_workspace_without_the_framework_is_told_the_installation() -> None:
 # --- What is refused ---
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "sentence"),
-    [
-        ({"workers_minimum": 0}, "workers_minimum", "A cluster has at least one worker."),
-        ({"workers_minimum": 6}, "workers_maximum", "The maximum is less than the minimum of 6; enter 6 or more."),
-        (
-            {"workers_maximum": 25},
-            "workers_maximum",
-            (
-                "This takes 26 slots (the head and each worker take one), and one user may hold 25. "
-                "Choose at most 24 workers, or ask your admin."
-            ),
-        ),
-        ({"target_cpu": 101}, "target_cpu", "Give a target of 1 to 100 percent, or leave it out."),
-        ({"target_cpu": 10}, "target_cpu", "Your admin allows targets of 20 to 100 percent."),
-        (
-            {"target_cpu": 0, "target_memory": 0},
-            "target_cpu",
-            (
-                "Choose what the cluster scales by: a CPU target, a memory target or waiting tasks. Or switch autoscaling off."
-            ),
-        ),
-        (
-            {"local_storage": "lots"},
-            "local_storage",
-            "“lots” is not a quantity; write for example 500m, 2, 512Mi or 4Gi.",
-        ),
-        ({"local_storage": "0"}, "local_storage", "Give more than zero, such as 20Gi, or leave it empty for none."),
-        ({"local_storage": "20"}, "local_storage", "20 is 20 B; write the unit as well, such as 20Gi."),
-        (
-            {"local_storage": "1Pi"},
-            "local_storage",
-            "At most 64 TiB for each worker; large data belongs in the project's files.",
-        ),
-        ({"framework": "flink"}, "framework", "Choose Dask, Ray or Spark."),
-        (
-            {"framework": "ray"},
-            "cluster_environment",
-            "Dask cluster does not contain Ray, only Dask; choose another environment.",
-        ),
-    ],
-)
-def test_each_problem_is_said_at_its_field(shop: Shop, changes: dict[str, Any], field: str, sentence: str) -> None:
-    assert problems_of(alone(shop, **changes)) == {field: sentence}
+WRONG: list[dict[str, Any]] = [
+    {"workers_minimum": 0},
+    {"workers_minimum": 6},
+    {"workers_maximum": 25},
+    {"target_cpu": 101},
+    {"target_cpu": 10},
+    {"target_cpu": 0, "target_memory": 0},
+    *({"local_storage": amount} for amount in ("lots", "0", "20", "1Pi")),
+    {"framework": "flink"},
+    {"framework": "ray"},
+]
+
+
+def test_each_problem_is_said_at_its_field_as_stored(shop: Shop) -> None:
+    blocks = []
+    for changes in WRONG:
+        [(field, sentence)] = problems_of(alone(shop, **changes)).items()
+        blocks.append(f"# {', '.join(f'{name} {value}' for name, value in changes.items())}\n{field}: {sentence}")
+    assert_golden("words-of-cluster-problems", "\n".join(blocks), ending="txt")
 
 
 def test_all_problems_of_both_parts_are_told_at_once(shop: Shop) -> None:

@@ -124,24 +124,26 @@ def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
     assert next_to_go(snapshot([dear, cheap, LEAVING], minimum=2)) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "status", "reason", "severity", "words"),
-    [
-        ("AbleToScale", "True", "ReadyForNewScale", "ok", "right for the load"),
-        ("AbleToScale", "True", "ScaleDownStabilized", "wait", "scaling down after the waiting period"),
-        ("ScalingActive", "False", "FailedGetResourceMetric", "problem", "cannot measure"),
-        ("ScalingActive", "False", "ScalingDisabled", "wait", "no workers"),
-        ("ScalingLimited", "True", "TooManyReplicas", "wait", "the maximum is reached"),
-        ("ScalingLimited", "True", "ScaleUpLimit", "wait", "More workers are needed than may be added at once"),
-        ("ScalingLimited", "True", "SomethingNew", "problem", "its own words"),
-        ("AbleToScale", "True", "SomethingNew", "ok", "its own words"),
-    ],
-)
-def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: str, words: str) -> None:
-    scaler = decode(autoscaler("c", conditions=[condition(kind, status, reason, "its own words")]), Autoscaler)
-    (line,) = condition_lines(scaler, maximum=5)
-    assert (line.status.severity, line.reason) == (severity, reason)
-    assert words in line.status.word
+CONDITIONS = [
+    ("AbleToScale", "True", "ReadyForNewScale"),
+    ("AbleToScale", "True", "ScaleDownStabilized"),
+    ("ScalingActive", "False", "FailedGetResourceMetric"),
+    ("ScalingActive", "False", "ScalingDisabled"),
+    ("ScalingLimited", "True", "TooManyReplicas"),
+    ("ScalingLimited", "True", "ScaleUpLimit"),
+    ("ScalingLimited", "True", "SomethingNew"),
+    ("AbleToScale", "True", "SomethingNew"),
+]
+
+
+def of_conditions() -> list[str]:
+    blocks = []
+    for kind, status, reason in CONDITIONS:
+        scaler = decode(autoscaler("c", conditions=[condition(kind, status, reason, "its own words")]), Autoscaler)
+        (line,) = condition_lines(scaler, maximum=5)
+        assert line.reason == reason
+        blocks.append(f"# {kind} is {status}: {reason}\n{line.status.severity}: {line.status.word}")
+    return blocks
 
 
 def test_worker_number_is_not_called_right_while_tasks_wait() -> None:
@@ -157,28 +159,37 @@ def shown(cluster: Any, scaler: RawObject | None) -> Any:
     return autoscaling(cluster, decode(scaler, Autoscaler) if scaler else None, is_final=False).context
 
 
-def test_the_autoscalers_present_is_one_sentence() -> None:
-    assert shown(clustering.RECORD, autoscaler("c", current=3, desired=5)).now == "It grows from 3 to 5 workers."
-    assert shown(clustering.RECORD, autoscaler("c", current=5, desired=1)).now == "It shrinks from 5 to 1 worker."
-    assert shown(clustering.RECORD, autoscaler("c", current=2, desired=2)).now == "It keeps 2 workers."
-    assert shown(clustering.RECORD, autoscaler("c", desired=0)).now == "It has not computed a number yet."
-
-
-def test_how_the_number_is_chosen_is_said() -> None:
+def of_numbers() -> dict[str, str]:
     record = clustering.RECORD
-    assert shown(record, None).sentence == (
-        "1 to 5 workers, depending on the load. It grows when their average use passes 80 % of the requested CPU or 80 % of the "
-        "requested memory."
-    )
     demand = replace(record, on_demand=True, target_memory=0, pending_tasks=7)
-    assert "passes 80 % of the requested CPU, or when more tasks wait in Dask" in shown(demand, None).sentence
-    assert shown(demand, None).demand == "7 tasks wait for a worker."
-    assert shown(replace(demand, pending_tasks=0), None).demand == "No task waits for a worker."
-    of_cpu = shown(replace(demand, on_demand=False, target_cpu=70), None).demand
-    assert of_cpu.startswith("7 tasks wait for a worker. The autoscaler does not count them;")
-    fixed = replace(record, autoscale=False, workers_minimum=3, workers_maximum=3)
-    assert shown(fixed, autoscaler("c")).sentence == "3 workers; their number changes only by “Change workers”."
-    assert shown(fixed, autoscaler("c")).conditions == ()
+    fixed = shown(replace(record, autoscale=False, workers_minimum=3, workers_maximum=3), autoscaler("c"))
+    assert fixed.conditions == ()
+    return {
+        "3 workers, and 5 are wanted": shown(record, autoscaler("c", current=3, desired=5)).now,
+        "5 workers, and 1 is wanted": shown(record, autoscaler("c", current=5, desired=1)).now,
+        "2 workers, as wanted": shown(record, autoscaler("c", current=2, desired=2)).now,
+        "nothing wanted": shown(record, autoscaler("c", desired=0)).now,
+        "by the load": shown(record, None).sentence,
+        "by CPU and by the tasks that wait": shown(demand, None).sentence,
+        "7 tasks wait": shown(demand, None).demand,
+        "no task waits": shown(replace(demand, pending_tasks=0), None).demand,
+        "7 tasks wait, and only CPU counts": shown(replace(demand, on_demand=False, target_cpu=70), None).demand,
+        "a fixed number": fixed.sentence,
+    }
+
+
+REASONS = (
+    "external metric compute_grid_wanted_workers(nil) above target",
+    "Current number of replicas below Spec.MinReplicas",
+    "",
+    "a reason of tomorrow",
+)
+
+
+def test_autoscaling_is_told_as_stored() -> None:
+    numbers = [f"# {name}\n{words}" for name, words in of_numbers().items()]
+    causes = [f"# rescaled, reason: {reason or 'none'}\n{cause_in_words(reason) or '(nothing)'}" for reason in REASONS]
+    assert_golden("words-of-autoscaling", "\n".join([*of_conditions(), *numbers, *causes]), ending="txt")
 
 
 def rescale(minute: float, size: int, reason: str, **fields: Any) -> Any:
@@ -212,19 +223,6 @@ def test_change_that_kubernetes_only_counts_gets_its_cause() -> None:
         "Shrinks from 3 to 1 worker: everything that is measured is below its target.",
         "Grows from 1 to 3 workers: CPU use is above its target.",
     ]
-
-
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("external metric compute_grid_wanted_workers(nil) above target", "the framework has more tasks waiting"),
-        ("Current number of replicas below Spec.MinReplicas", "there were fewer than the minimum."),
-        ("", ""),
-        ("a reason of tomorrow", "a reason of tomorrow."),
-    ],
-)
-def test_kubernetes_reasons_are_in_words(reason: str, words: str) -> None:
-    assert cause_in_words(reason).startswith(words)
 
 
 points = st.lists(

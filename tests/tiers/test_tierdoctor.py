@@ -14,6 +14,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Node, Pod, Toleration
 from grid.tiers.tierdoctor import MOST_CUT, ComparedTier, Overlap, TierRequest, examine, overlap, pack, rounded, words
+from tests.diagnosis.situations import assert_answers_as_stored
 from tests.support.builders import decode, node, pod, room_of
 
 GIB = 2**30
@@ -76,12 +77,6 @@ def test_only_the_nodes_own_pods_are_subtracted() -> None:
     assert shape.free["pods"] == 108
 
 
-def test_whole_node_request_does_not_fit_beside_a_daemonset() -> None:
-    problem = problem_of(asks(8000, 4 * GIB), pool(EIGHT, own=OWN))
-    assert (problem.code, problem.severity) == ("too_large", "problem")
-    assert "it asks for 8 cores, but the largest node has 7.5 left beside its own pods" in problem.sentence
-
-
 def test_a_core_less_packs_two_instead_of_one() -> None:
     fit = examine(asks(8000, 16 * GIB), pool({"cpu": "15", "memory": "64Gi"}))
     assert fit.best is not None
@@ -98,23 +93,6 @@ def test_the_executor_beside_takes_its_room_of_each_place() -> None:
     assert (fit.suggestions[0].kind, fit.suggestions[0].requests["cpu"], fit.suggestions[0].places) == ("more", 1750, 4)
 
 
-def test_exactly_fitting_tier_is_warned_about_the_executor() -> None:
-    request = replace(asks(8000, 4 * GIB), sidecar_requests={"cpu": 50, "memory": 64 * 2**20})
-    executor = problem_of(request, pool(EIGHT))
-    assert (executor.code, executor.severity) == ("no_room_beside", "wait")
-    assert "0.05 cores and 64 MiB of memory for the executor" in executor.sentence
-    assert "until then, only projects with their files on a volume can launch on it" in executor.next_step
-    front = problem_of(replace(request, sidecars=("front",)), pool(EIGHT))
-    both = problem_of(replace(request, sidecars=("front", "executor")), pool(EIGHT))
-    assert "for nginx in front of a web page." in front.sentence
-    assert "until then, only jobs without a page and clusters can launch on it" in front.next_step
-    assert "nginx in front of a web page and the executor of a project whose files are in Git" in both.sentence
-    assert "only jobs without a page and clusters of projects with their files on a volume can" in both.next_step
-    # Without room for the tier alone, that is what is said.
-    large = replace(request, requests={**request.requests, "cpu": 9000})
-    assert problem_of(large, pool(EIGHT)).code == "too_large"
-
-
 def test_the_node_is_used_fully_with_the_same_places() -> None:
     fit = examine(asks(2000, 4 * GIB), pool(EIGHT))
     assert fit.best is not None
@@ -129,27 +107,11 @@ def test_a_tier_without_gpus_strands_the_nodes_gpus() -> None:
     assert words(packing.left, packing.wastes) == "4 GPUs"
 
 
-def test_taint_is_named_and_toleration_admits_the_tier() -> None:
+def test_toleration_admits_the_tier() -> None:
     tainted = pool({**EIGHT, "taints": [GPU_TAINT]})
-    problem = problem_of(asks(), tainted)
-    assert problem.code == "tainted"
-    assert "nvidia.com/gpu=present:NoSchedule" in problem.sentence
-    assert "nvidia.com/gpu=present:NoSchedule" in problem.next_step
     assert examine(asks(1000, GIB, Toleration(key=GPU, operator="Exists")), tainted).problem is None
     soft = {**GPU_TAINT, "effect": "PreferNoSchedule"}
     assert examine(asks(), pool({**EIGHT, "taints": [soft]})).problem is None, "it only prefers"
-
-
-def test_tainted_node_beside_a_cordoned_one_is_not_blamed() -> None:
-    problem = problem_of(asks(), pool({**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True}))
-    assert (problem.code, problem.severity, problem.who) == ("away", "wait", "operator")
-    assert "1 node would have a place for it, and is cordoned" in problem.sentence
-
-
-@pytest.mark.parametrize(("maximum", "code", "severity"), [(0, "no_nodes", "problem"), (3, "pool_empty", "wait")])
-def test_pool_without_nodes_is_judged_by_its_maximum(maximum: int, code: str, severity: str) -> None:
-    problem = problem_of(asks(), pool(maximum=maximum))
-    assert (problem.code, problem.severity) == (code, severity)
 
 
 SIZES = st.builds(
@@ -285,21 +247,30 @@ def test_empty_pool_is_packed_as_last_seen() -> None:
     assert fit.suggestions == examine(asks(4000, 8 * GIB), pool(EIGHT, own=OWN)).suggestions != ()
 
 
-def test_problem_with_last_seen_nodes_names_their_date() -> None:
-    large = problem_of(asks(8000), at_zero(EIGHT))
-    assert large.code == "too_large"
-    assert large.sentence.endswith(
-        "7.5 left beside its own pods, as its nodes were when last seen on 24 November 2026."
-    )
-    kept = problem_of(asks(), at_zero({**EIGHT, "taints": [GPU_TAINT]}))
-    assert kept.code == "tainted"
-    assert kept.sentence.endswith("does not tolerate, as its nodes were when last seen on 24 November 2026.")
-
-
-def test_current_nodes_and_closed_pools_ignore_last_seen_ones() -> None:
+def test_current_nodes_ignore_last_seen_ones() -> None:
     small = replace(at_zero({"cpu": "64", "memory": "256Gi"}), shapes=pool(EIGHT).shapes)
     fit = examine(asks(16000), small)
     assert (fit.seen, len(fit.packings)) == ("", 1)
     assert fit.problem is not None
     assert fit.problem.code == "too_large"
-    assert problem_of(asks(), at_zero(EIGHT, maximum=0)).code == "no_nodes"
+
+
+def test_problems_of_tiers_are_as_stored() -> None:
+    tainted, cordoned = {**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True}
+    exact = replace(asks(8000, 4 * GIB), sidecar_requests={"cpu": 50, "memory": 64 * 2**20})
+    large = replace(exact, requests={**exact.requests, "cpu": 9000})
+    problems = {
+        "as large as a node, which has pods of its own": problem_of(asks(8000, 4 * GIB), pool(EIGHT, own=OWN)),
+        "as large as a node, and its executor": problem_of(exact, pool(EIGHT)),
+        "as large as a node, and its nginx": problem_of(replace(exact, sidecars=("front",)), pool(EIGHT)),
+        "as large as a node, and both": problem_of(replace(exact, sidecars=("front", "executor")), pool(EIGHT)),
+        "larger than a node, and its executor": problem_of(large, pool(EIGHT)),
+        "a tainted node": problem_of(asks(), pool(tainted)),
+        "a tainted node and a cordoned one": problem_of(asks(), pool(tainted, cordoned)),
+        "no node for ever": problem_of(asks(), pool(maximum=0)),
+        "no node yet": problem_of(asks(), pool(maximum=3)),
+        "larger than the nodes last seen": problem_of(asks(8000), at_zero(EIGHT)),
+        "tainted nodes were last seen": problem_of(asks(), at_zero(tainted)),
+        "nodes were last seen, and none comes again": problem_of(asks(), at_zero(EIGHT, maximum=0)),
+    }
+    assert_answers_as_stored("words-of-tier-problems", problems.items())

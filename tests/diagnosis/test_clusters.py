@@ -346,19 +346,10 @@ def test_workers_are_grouped_by_reason_as_stored() -> None:
         "six reasons": six,
         "seven reasons, one of them twice": [*six, "Reason 5.", "Reason 6."],
     }
-    answers = []
+    blocks = []
     for name, reasons in groups.items():
-        severities: list[Severity] = ["wait"] * 7 + ["problem"]
-        workers = [waiting(*each) for each in zip("01234567", reasons, severities, strict=False)]
-        answers += [
-            (
-                f"{name}: {', '.join(reasons)}",
-                "\n".join(
-                    f"{each.code}, {each.severity} for {each.who}: {each.sentence}"
-                    for each in explain_cluster(snapshot(workers), now=NOW)
-                ),
-            )
-        ]
-    assert_golden(
-        "words-of-workers-by-reason", "\n".join(f"# {name}\n{words}" for name, words in answers), ending="txt"
-    )
+        workers = [waiting(str(at), reason, "problem" if at == 7 else "wait") for at, reason in enumerate(reasons)]
+        diagnoses = explain_cluster(snapshot(workers), now=NOW)
+        blocks.append(f"# {name}: {', '.join(reasons)}")
+        blocks += [f"{each.code}, {each.severity} for {each.who}: {each.sentence}" for each in diagnoses]
+    assert_golden("words-of-workers-by-reason", "\n".join(blocks), ending="txt")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.core.quantity import format_bytes
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
@@ -180,7 +181,8 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     done = latest(events, *_STEPS, "SuccessfulAttachVolume")
     after = events if done is None else events[events.index(done) + 1 :]
     if mounts := [event.message for event in after if event.reason in MOUNT_FAILED]:
-        return explain_mount(mounts, waited)
+        is_of_cluster = pod.metadata.labels.get(APP_COMPONENT) in (HEAD, WORKER)
+        return explain_mount(mounts, waited, pod.metadata.labels.get(KEYS.execution, "") if is_of_cluster else "")
     if moved_on is None and (warning := _last_warning(after)) is not None:
         return _kept_by_node(warning, waited)
     last = status.last_state.terminated

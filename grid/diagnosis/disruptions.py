@@ -29,10 +29,11 @@ _STEPS: dict[str, tuple[Who, str]] = {
     "DeletionByTaintManager": ("operator", _("Launch it again; ask an operator about the node's taints.")),
     "SysctlForbidden": ("admin", _("Ask your admin to drop it, or an operator to allow it (allowedUnsafeSysctls).")),
 }
-# Karpenter's event "Evicted", for after "because".
+# Karpenter's event "Evicted" and the cluster autoscaler's "ScaleDown", for after "because".
 EVICTED = RuleTable(
     ("spot", r"^Evicted pod: (?i:spot_?interrupt)", _("the cloud took its node, a spot machine, back")),
     ("removed", r"^Evicted pod: (\w+)", _("Karpenter removed its node ({reason})")),
+    ("scaled-down", r"^deleting pod for node scale down", _("the node autoscaler removed its little used node")),
 )
 _SYSCTL = Expression(r'forbidden sysctl: "([^"]+)"')
 _CLOCKS_DIFFER = timedelta(seconds=5)

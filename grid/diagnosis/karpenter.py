@@ -22,7 +22,7 @@ _CHOICE = Expression(r"node(?:claim)?/([^\s,]+)")  # a NodeClaim is named before
 # `nodepool "default"` before version 1.6, `(NodePool=default)` or `NodePool=default,` since.
 _POOL = RepeatedExpression(r'(?:nodepool:? "|NodePool=)([^",;\s)]+)')
 # Karpenter deletes a NodeClaim that has not registered for 15 minutes.
-_NODE_SHOULD_BE_THERE = timedelta(minutes=15)
+NODE_SHOULD_BE_THERE = timedelta(minutes=15)
 # The more exact rule stands first: what is not offered has "no instance type satisfied" in it, too.
 _WHY = (
     (("exceed limits", "limits have been exhausted"), _("a new node would exceed its limits")),
@@ -58,7 +58,7 @@ def explain_nominated(events: Sequence[Event], evidence: tuple[str, ...], now: d
     waited = max(since(each.first_timestamp or each.last_seen, now) for each in choices)
     name = _("the NodeClaim {claim}", claim=claim[1]) if claim else _("the node {node}", node=node[1]) if node else ""
     evidence = quoted(*evidence, event.message)
-    if (is_late := waited > _NODE_SHOULD_BE_THERE) or times > 1:
+    if (is_late := waited > NODE_SHOULD_BE_THERE) or times > 1:
         sentence = _("Karpenter chose {name} for this {waited} ago, and it is not there yet.")
         if times > 1:
             sentence = _("Karpenter has chosen {times} nodes for this in {waited} (last {name}), and none took it.")

@@ -78,8 +78,8 @@ def explain_missing(message: str, subject: str, *, reason: str) -> Diagnosis | N
     return _not_read(message, evidence) or config
 
 
-def explain_mount(messages: Sequence[str], waited: timedelta) -> Diagnosis:
-    """Explain a volume that cannot be attached or mounted; the messages are all about that, oldest first."""
+def explain_mount(messages: Sequence[str], waited: timedelta, cluster: str = "") -> Diagnosis:
+    """Explain a volume that cannot be attached or mounted, by messages about that, oldest first. `cluster` is the id of the pod's."""
     message = most_telling(messages)
     evidence = quoted(message, messages[-1])
     if owned := _OWNERSHIP.search(message):
@@ -102,6 +102,8 @@ def explain_mount(messages: Sequence[str], waited: timedelta) -> Diagnosis:
     if attached := ATTACHED.find(message):
         key, (where, who, step), match = attached
         pods = _pods_in_words(match, are_counted=key == "in-use-elsewhere")
+        if cluster and cluster in match[0]:
+            who, step = "admin", _SEVERAL_NODES
         sentence = ngettext(
             "{what} is {where}, and such a volume can be attached to one node at a time.",
             "{what} are {where}, and such a volume can be attached to one node at a time.",
@@ -135,6 +137,7 @@ ATTACHED = RuleTable[tuple[str, Who, str]](
     ("attached", r"Multi-Attach|already exclusively attached", (_("still attached to another node"), "operator",
         _("It is detached by itself when that node lets it go; if it lasts, ask an operator whether that node is lost."))),
 )  # fmt: skip
+_SEVERAL_NODES = _("Its pods are on several nodes: ask your admin for storage that several can use (ReadWriteMany).")
 
 
 def _pods_in_words(match: Match, *, are_counted: bool) -> str:

@@ -207,7 +207,7 @@ def _failed(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     if reason == "NodeLost":
         return _node_lost(pod, evidence, timedelta(0))
     if disruption is not None:
-        return explain_disrupted(pod, disruption, evidence, latest(events, "Evicted"))
+        return explain_disrupted(pod, disruption, evidence, latest(events, "Evicted", "ScaleDown"))
     if is_rejected(pod):
         return explain_rejected(pod, evidence)
     if reason == "DeadlineExceeded":

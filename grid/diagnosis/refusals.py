@@ -10,7 +10,7 @@ endpoints/handlers/responsewriters; and of etcd.
 
 from collections.abc import Callable
 
-from grid.core.regexes import Match
+from grid.core.regexes import Expression, Match
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, folded
 from grid.diagnosis import refusedvalues as values
@@ -64,12 +64,16 @@ def _because(code: str, sentence: str, step: str = ASK_ADMIN, *, for_good: bool 
     return explain
 
 
+_TOO_MUCH = Expression(r"(?:cpu|memory) (?:limit|request) <\S+> is higher than")  # of Gatekeeper's library of policies
+_SMALLER = _("Choose a smaller tier, or ask an admin of the cluster about the rule.")
+
+
 def _webhook_denied(match: Match) -> RefusalReason:
     why = match[2].strip()
     if why in ("", "without explanation"):
         return RefusalReason("webhook", _("The cluster's rule {name} forbids it.", name=match[1]), ASK_ADMIN)
     sentence = _("The cluster's rule {name} forbids it: {why}", name=match[1], why=as_sentence(folded(why)))
-    return RefusalReason("webhook", sentence, ASK_ADMIN)
+    return RefusalReason("webhook", sentence, _SMALLER if _TOO_MUCH.search(why) else ASK_ADMIN)
 
 
 def _webhook_down(match: Match) -> RefusalReason:

@@ -19,9 +19,9 @@ _ASIDES = RepeatedExpression(
     r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$|/var/lib/kubelet/[^\s:\"',]+:? ?"
     r"|https response error StatusCode: \d+, |Request ?ID: [\w-]+,? ?"
 )
-# Only that an earlier call has not ended, or which volumes are missing; a timeout tells at least that something hangs.
+# Only that an earlier call has not ended, or what is missing or not read yet; a timeout tells at least that something hangs.
 _NO_CAUSE = Expression(
-    r"(?i)unable to attach or mount|operation .*already|is reserved|^(rpc error|timed out( waiting for the condition)?)?$"
+    r"(?i)unable to attach or mount|operation .*already|is reserved|not registered$|^(rpc error|timed out( waiting for the condition)?)?$"
 )
 _TIMEOUT = Expression(r"(?i)deadline ?exceeded|timed out")
 

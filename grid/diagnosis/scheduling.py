@@ -7,7 +7,7 @@ messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from grid.core.labels import NODE_POOL
@@ -18,14 +18,13 @@ from grid.core.wording import capitalised, duration, folded, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import SCALING, Diagnosis, Severity, Who, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
-from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
+from grid.diagnosis.karpenter import NODE_SHOULD_BE_THERE, explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.mounts import claims_in_words
 from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
 # The autoscaler's own limit for a node to register.
-NODE_SHOULD_BE_THERE = timedelta(minutes=15)
 
 _COUNT, _COUNTS = Expression(r"\d{1,9} "), RepeatedExpression(r"(?:^|, )(\d{1,9}) ")
 _AVAILABLE = Expression(r"(?s)nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)")

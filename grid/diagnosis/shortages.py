@@ -197,17 +197,13 @@ def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) 
         has = pod.limits.get(name) or pod.requests.get(name)
         if has and quota_amount(name, has) > quota_amount(name, text):
             bound, taken = quota_words(name, quota_amount(name, text)), quota_words(name, quota_amount(name, has))
-            sentence = _(
-                "The limit range “{limit_range}” allows {what} at most {bound}, and {pod} takes up to {taken}."
-            )
+            sentence = _("The limit range “{limit_range}” allows {what} at most {bound}; {pod} takes up to {taken}.")
             yield sentence.format(limit_range=limit_range, what=what, bound=bound, pod=pod.name, taken=taken)
     for name, text in item.min.items():
         has = pod.requests.get(name)
         if has and quota_amount(name, has) < quota_amount(name, text):
             bound, taken = quota_words(name, quota_amount(name, text)), quota_words(name, quota_amount(name, has))
-            sentence = _(
-                "The limit range “{limit_range}” asks {what} for at least {bound}, and {pod} requests {taken}."
-            )
+            sentence = _("The limit range “{limit_range}” asks {what} for at least {bound}; {pod} requests {taken}.")
             yield sentence.format(limit_range=limit_range, what=what, bound=bound, pod=pod.name, taken=taken)
     for name, text in item.max_limit_request_ratio.items():
         requested, limit = (quota_amount(name, each.get(name, "0")) for each in (pod.requests, pod.limits))

@@ -134,11 +134,9 @@ def packages_of(requirements: Iterable[str], log: str) -> Sequence[Package]:
     }
     if not packages:
         for requirement in map(Requirement, requirements):
-            exact = [
-                each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version
-            ]
-            if len(exact) == 1:
-                packages.add(Package(canonicalize_name(requirement.name), exact[0]))
+            pins = [each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version]
+            if len(pins) == 1:
+                packages.add(Package(canonicalize_name(requirement.name), pins[0]))
     return sorted(packages)[:MOST_PACKAGES]
 
 

@@ -61,9 +61,7 @@ def parse(text: str) -> RemoteUrl:
         raise ValueError(_("Use https://host/path, ssh://git@host/path or git@host:path."))
     user, _at, place = match["place"].rpartition("@")
     if scheme == "https" and user:
-        sentence = _(
-            "Leave the user name and token out of the URL: whoever reads it would have them. They have fields."
-        )
+        sentence = _("Leave user name and token out of the URL: whoever reads it would have them. They have fields.")
         raise ValueError(sentence)
     if scheme == "ssh" and ":" in user:
         raise ValueError(_("Leave the password out of the URL. SSH uses the key."))

@@ -74,9 +74,7 @@ def problems_of(settings: JobSettings) -> Iterator[Problem]:
         yield Problem("retries", _("Use 0 to {most} retries.", most=MAXIMUM_RETRIES), "retries")
     if not SHORTEST_WAIT <= settings.retry_seconds <= LONGEST_WAIT:
         shortest, longest = exact_duration(SHORTEST_WAIT), exact_duration(LONGEST_WAIT)
-        sentence = _(
-            "Wait between {shortest} and {longest} before the first retry.", shortest=shortest, longest=longest
-        )
+        sentence = _("Wait {shortest} to {longest} before the first retry.", shortest=shortest, longest=longest)
         yield Problem("retry_wait", sentence, "retry_wait")
     if settings.at_once is not None and not 1 <= settings.at_once <= MAXIMUM_AT_ONCE:
         sentence = _("Use 1 to {most:,} runs at once, or leave it empty.", most=MAXIMUM_AT_ONCE)

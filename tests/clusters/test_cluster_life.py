@@ -143,12 +143,12 @@ async def test_timeouts_say_whether_head_or_first_worker_was_awaited(shop: Shop,
     no_node = "No node took the head within 90 seconds. Last known:"
     for stage, reason, words in (
         ("nothing", "deploying_timeout", f"{no_node} The cluster refuses to create the head: exceeded quota Ask your"),
-        ("unscheduled", "deploying_timeout", f"{no_node} There is no node of the pool default."),
+        ("unscheduled", "deploying_timeout", f"{no_node} The cluster has no node."),
         ("starting", "preparing_timeout", "The head was not ready within 90 seconds. Last known: Node node-1 was"),
         (
             "head",
             "preparing_timeout",
-            "The head is ready, but no worker was within 90 seconds. Last known: There is no node",
+            "The head is ready, but no worker was within 90 seconds. Last known: The cluster has no node",
         ),
     ):
         configure(DEPLOYING_TIMEOUT, 3600)

@@ -293,6 +293,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "disruptions.EVICTED": {
         "spot": ("Evicted pod: SpotInterrupted", "Evicted pod: Underutilized"),
         "removed": ("Evicted pod: Underutilized", "The node was low on resource: memory."),
+        "scaled-down": ("deleting pod for node scale down", "deleted pod for another node's scale down"),
     },
     "disruptions.KUBELET_CAUSES": {
         "shutdown": ("Terminated Pod was terminated in response to imminent node shutdown.", "Failed Pod was terminated by its owner."),

@@ -100,6 +100,7 @@ OTHERS = [
     POD
     + "failed quota: team: must specify limits.cpu for: istio-proxy,istio-init; limits.memory for: istio-proxy,istio-init",
     POD + "failed quota: team: must specify limits.cpu for: istio-proxy,run",
+    'admission webhook "policies" denied the request: container <run> memory limit <64Gi> is higher than the maximum allowed of <32Gi>',
     POD + "status unknown for quota: team, resources: pods,requests.cpu",
     "Internal error occurred: resource quota evaluation timed out",
     "insufficient quota to match these scopes: [{PriorityClass In [high]}]",

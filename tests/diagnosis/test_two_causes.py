@@ -6,6 +6,7 @@ The texts are those of Karpenter, the kubelet, Istio and NVIDIA's container tool
 from datetime import timedelta
 from typing import Any
 
+from grid.core.labels import APP_COMPONENT, KEYS, WORKER
 from grid.diagnosis.diagnosis import Diagnosis
 from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import assert_answers_as_stored, ended, event_saying, explain
@@ -70,6 +71,32 @@ def failing_mesh() -> Diagnosis:
     return explain(raw)
 
 
+NOT_REGISTERED = (
+    'MountVolume.SetUp failed for volume "kube-api-access-x" : object "grid"/"kube-root-ca.crt" not registered'
+)
+NO_MDS = (
+    'MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = Internal desc = an error (exit status 32) occurred '
+    "while running mount args: [-t ceph 10.0.9.1:6789:/volumes] stderr: mount error: no mds (Metadata Server) is up."
+)
+IN_USE = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cluster-abc-head-7d9f'
+
+
+def without_volume(*warnings: tuple[str, str], **labels: str) -> Diagnosis:
+    raw = pod(
+        "p",
+        node="node-1",
+        labels=labels,
+        statuses=[container_status(state={"waiting": {"reason": "ContainerCreating"}})],
+    )
+    return explain(raw, *(event_saying(*each, seconds=60 - at) for at, each in enumerate(warnings)))
+
+
+def removed_by_autoscaler() -> Diagnosis:
+    evicted = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
+    raw = pod("p", node="node-1", phase="Failed", conditions=[evicted], statuses=[container_status(state=ended(137))])
+    return explain(raw, event_saying("ScaleDown", "deleting pod for node scale down"))
+
+
 def complete_with_companion() -> Diagnosis:
     containers = [{"name": "run", "image": "lab:4"}, {"name": "istio-proxy", "image": "istio/proxyv2:1.29.0"}]
     statuses = [container_status(state=ended(0, "Completed")), container_status("istio-proxy", ready=True)]
@@ -89,5 +116,15 @@ def test_two_causes_are_told_as_stored() -> None:
         ),
         "the setup of the mesh keeps failing": failing_mesh(),
         "the program is complete, and its companion runs": complete_with_companion(),
+        "storage fails, and after it the kubelet has not read the cluster's certificate": without_volume(
+            ("FailedMount", NO_MDS), ("FailedMount", NOT_REGISTERED)
+        ),
+        "a cluster's head has the volume that its worker on another node needs": without_volume(
+            ("FailedAttachVolume", IN_USE), **{KEYS.execution: "abc", APP_COMPONENT: WORKER}
+        ),
+        "the autoscaler removed the node, and the exit code is that of a lack of memory": removed_by_autoscaler(),
+        "the cluster has no node": explain(
+            unplaced("no nodes available to schedule pods"), scheduling=surroundings([], [])
+        ),
     }
     assert_answers_as_stored("words-of-two-causes", answers.items())

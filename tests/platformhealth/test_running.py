@@ -127,7 +127,8 @@ async def test_cluster_outage_is_waited_out_without_hot_loop(shop: Shop) -> None
         execution = shop.launch()
         await passes(200)
         assert in_state(execution, "deploying")
-        assert world.cluster.count() < 200  # the objects of a launch that need not know each other are asked for at once
+        # Those objects of a launch that need not know each other are asked for at once.
+        assert world.cluster.count() < 200
         world.cluster.available = True
         await until(lambda: len(world.pods()) == 1, within=60)
 

@@ -197,9 +197,7 @@ def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
         has = _("The pool {pool} has no node now, and may have {most:,}", pool=pool, most=most)
         return Note("problem", too_few.format(has=has))
     if not now:
-        sentence = _(
-            "The pool {pool} has no node now; up to {most:,} are started as they are needed, in a few minutes."
-        )
+        sentence = _("The pool {pool} has no node now; up to {most:,} are started as needed, in a few minutes.")
         return Note("wait", sentence.format(pool=pool, most=most))
     nodes, more = plural(now, "node", "nodes"), state.maximum - now
     growing = _("The pool {pool} has {nodes}, and up to {maximum:,} more may be started")

@@ -7,6 +7,7 @@ from datetime import datetime
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who, since
+from grid.diagnosis.karpenter import NODE_SHOULD_BE_THERE
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NodeSituation, Obstacle, Placement, without
@@ -14,7 +15,7 @@ from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.placement.surroundings import absent_words
 from grid.diagnosis.places import STARTING_STATES, is_for_other_work, remover_of
 from grid.diagnosis.resources import PODS, amount_words, compared
-from grid.diagnosis.scheduling import NODE_SHOULD_BE_THERE, cloud_words
+from grid.diagnosis.scheduling import cloud_words
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Metadata
 
@@ -48,9 +49,11 @@ class Scene:
     def none_to_use(self) -> Diagnosis:
         """Explain a pod whose demands exclude every node."""
         in_pool = without(self.situations, "pool")
+        if not self.situations:
+            step = "" if self.growth.may_help else _("Ask an operator to look at why there is none.")
+            return self._without_nodes("no_such_node", _("The cluster has no node"), step=step)
         if not in_pool:
-            sentence = _("There is no node{of_pool}") if self.pool else _("The cluster has no node")
-            return self._without_nodes("no_such_node", sentence.format(of_pool=self.of_pool))
+            return self._without_nodes("no_such_node", _("There is no node{of_pool}", of_pool=self.of_pool))
         missing = _first(in_pool, "selector", "affinity", "label")
         if not missing:
             sentence = _("There is no node{of_pool} but those of the control plane", of_pool=self.of_pool)

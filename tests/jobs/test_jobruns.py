@@ -3,73 +3,53 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from grid.jobs.runsteps import AttemptFacts, EndStep, LaunchStep, RunFacts, RunStep, WaitStep, back_off, next_step, wait
 from grid.models import JobRun, State
 from grid.models.execution import FINAL_STATES
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW
 
 FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
 
 
-@pytest.mark.parametrize(
-    ("facts", "step"),
-    [
-        (RunFacts(), LaunchStep(1)),
-        (RunFacts(after=("run 1 of A", "succeeded")), LaunchStep(1)),
-        (RunFacts(after=("run 1 of A", "")), wait("after_run", name="run 1 of A")),
-        (
-            RunFacts(after=("run 1 of A", "failed")),
-            EndStep("not_started", "It was to start after run 1 of A, which failed."),
-        ),
-        (RunFacts(at_once=2, others_active=1), LaunchStep(1)),
-        (RunFacts(at_once=2, others_active=2), wait("runs_at_once", count=2, most=2)),
-        (RunFacts(behind=3), wait("behind_run", number=3)),
-        (RunFacts(last=AttemptFacts(1, State.RUNNING, False)), WaitStep()),
-        (RunFacts(last=AttemptFacts(1, State.SUCCEEDED, False)), EndStep("succeeded")),
-        (RunFacts(last=FAILED), EndStep("failed", "Exit code 1.")),
-        (
-            RunFacts(retries=1, last=FAILED),
-            wait("attempt_failed", NOW + timedelta(seconds=30), number=1, most=2, message="Exit code 1.", seconds=30),
-        ),
-        (RunFacts(retries=1, last=replace(FAILED, is_settled=False)), wait("last_pod_stays")),
-        (RunFacts(retries=1, retry_seconds=0, last=FAILED), LaunchStep(2)),
-        (RunFacts(retries=1, last=replace(FAILED, number=2)), EndStep("failed", "Attempt 2 of 2 failed: Exit code 1.")),
-        (
-            RunFacts(retries=5, last=replace(FAILED, state=State.ERROR, reason="secret_missing")),
-            EndStep("failed", "Attempt 1 of 6 failed: Exit code 1."),
-        ),
-        (RunFacts(retries=5, last=replace(FAILED, stopped_by="alice")), EndStep("stopped", "Exit code 1.")),
-        (RunFacts(retries=5, last=replace(FAILED, state=State.STOPPED)), EndStep("stopped", "Exit code 1.")),
-    ],
-)
-def test_the_next_step_of_a_run(facts: RunFacts, step: RunStep) -> None:
-    assert next_step(facts, NOW) == step
+RUNS = {
+    "first": RunFacts(),
+    "after another that succeeded": RunFacts(after=("run 1 of A", "succeeded")),
+    "after another that goes on": RunFacts(after=("run 1 of A", "")),
+    "after another that failed": RunFacts(after=("run 1 of A", "failed")),
+    "two at once, one active": RunFacts(at_once=2, others_active=1),
+    "two at once, two active": RunFacts(at_once=2, others_active=2),
+    "behind another of its schedule": RunFacts(behind=3),
+    "running": RunFacts(last=AttemptFacts(1, State.RUNNING, False)),
+    "succeeded": RunFacts(last=AttemptFacts(1, State.SUCCEEDED, False)),
+    "failed": RunFacts(last=FAILED),
+    "failed, one retry": RunFacts(retries=1, last=FAILED),
+    "failed, one retry, its pod stays": RunFacts(retries=1, last=replace(FAILED, is_settled=False)),
+    "failed, one retry at once": RunFacts(retries=1, retry_seconds=0, last=FAILED),
+    "failed twice, one retry": RunFacts(retries=1, last=replace(FAILED, number=2)),
+    "no secret": RunFacts(retries=5, last=replace(FAILED, state=State.ERROR, reason="secret_missing")),
+    "failed while alice stopped it": RunFacts(retries=5, last=replace(FAILED, stopped_by="alice")),
+    "stopped": RunFacts(retries=5, last=replace(FAILED, state=State.STOPPED)),
+}
 
 
-@pytest.mark.parametrize(
-    ("step", "sentence"),
-    [
-        (wait("after_run", name="run 1 of A"), "It starts when run 1 of A has succeeded."),
-        (wait("behind_run", number=3), "It starts when run 3 of its schedule has ended."),
-        (
-            wait("runs_at_once", count=2, most=2),
-            "2 runs of this job are active, and at most 2 may be at once. It starts when one has ended.",
-        ),
-        (
-            wait("attempt_failed", NOW, number=1, most=2, message="Exit code 1.", seconds=30),
-            "Attempt 1 of 2 failed: Exit code 1. The next attempt follows 30 s later.",
-        ),
-        (wait("last_pod_stays"), "Its last pod is not confirmed gone. The next attempt starts when it is."),
-        (wait("in_a_moment"), "It starts in a moment."),
-        (wait("refused_for_now", why="The queue is full."), "The queue is full. It is tried again by itself."),
-    ],
-)
-def test_wait_is_worded_from_code_and_values(step: WaitStep, sentence: str) -> None:
+def step_words(step: RunStep) -> str:
+    if not isinstance(step, WaitStep):
+        return str(step)
     columns = step.columns
-    assert JobRun(reason=columns["reason"], reason_values=columns["reason_values"]).words == sentence
+    words = JobRun(reason=columns["reason"], reason_values=columns["reason_values"]).words
+    return f"wait until {step.until}: {step.reason} {step.values}: {words}"
+
+
+def test_next_steps_of_runs_are_as_stored() -> None:
+    """And the words of the waits, also of those that only a launch gives."""
+    steps = {name: next_step(facts, NOW) for name, facts in RUNS.items()}
+    steps |= {"launched soon": wait("in_a_moment"), "refused": wait("refused_for_now", why="The queue is full.")}
+    assert_golden(
+        "words-of-runs", "\n".join(f"> {name}\n{step_words(step)}" for name, step in steps.items()), ending="txt"
+    )
 
 
 def test_text_of_before_codes_is_shown_as_it_is() -> None:

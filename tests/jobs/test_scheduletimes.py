@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from grid.core.errors import Rejected
 from grid.jobs.scheduletimes import CronTimetable, cron_words, due_times, read_timetable
+from tests.support.golden import assert_golden
 
 NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -143,25 +144,29 @@ def test_outage_is_made_up_once_or_never(
     assert (tuple(f"{moment:%H:%M}" for moment in due.missed) if due.missed else None) == missed
 
 
-@pytest.mark.parametrize(
-    ("cron", "code", "words"),
-    [
-        ("", "cron", "Write five fields"),
-        ("0 0 30 2 *", "never", "No such date comes within five years"),
-        ("0 0 * *", "cron", "expected exactly 5 fields, found 4"),
-        ("60 * * * *", "cron", "above maximum (59)"),
-        ("*/0 * * * *", "cron", "positive number"),
-        (", * * * *", "cron", "One of its fields is empty"),
-        ("@every 1s", "cron", "@every"),
-        ("*" * 101, "cron", "at most 100 characters"),
-        ("0 0 * * \u0661", "cron", "a character that no schedule has"),
-    ],
-)
-def test_invalid_schedule_text_is_refused_with_a_sentence(cron: str, code: str, words: str) -> None:
-    with pytest.raises(Rejected) as refused:
-        read(cron)
-    (problem,) = refused.value.problems
-    assert (problem.path, problem.code) == ("cron", code) and words in problem.message
+INTERVALS = ["* * * * *", "*/15 * * * *", "*/7 * * * *", "@hourly", "5 * * * 1-5"]
+TIMES = ["30 6,18 * * *", "0 6 * * MON-fri", "0 0 1,15 1,7 *", "0 0 13 * 5", "0 0 1-31 * 5", "0 0-11 * * *"]
+INVALID = [
+    "",
+    "0 0 30 2 *",
+    "0 0 * *",
+    "60 * * * *",
+    "*/0 * * * *",
+    ", * * * *",
+    "@every 1s",
+    "*" * 101,
+    "0 0 * * \u0661",
+]
+
+
+def test_schedules_have_plain_words_or_are_refused() -> None:
+    blocks = [f"> {cron}\nwords: {cron_words(read(cron).cron)}" for cron in (*INTERVALS, *TIMES)]
+    for cron in INVALID:
+        with pytest.raises(Rejected) as refused:
+            read(cron)
+        (problem,) = refused.value.problems
+        blocks.append(f"> {cron}\n{problem.path} {problem.code}: {problem.message}")
+    assert_golden("words-of-schedules", "\n".join(blocks), ending="txt")
 
 
 @given(st.text(max_size=120), st.text(max_size=40))
@@ -177,23 +182,3 @@ def test_an_unknown_time_zone_is_refused(zone: str) -> None:
     with pytest.raises(Rejected) as refused:
         read("0 0 * * *", zone)
     assert [problem.path for problem in refused.value.problems] == ["time_zone"]
-
-
-@pytest.mark.parametrize(
-    ("cron", "words"),
-    [
-        ("* * * * *", "Every minute"),
-        ("*/15 * * * *", "Every 15 minutes"),
-        ("*/7 * * * *", ""),
-        ("@hourly", "Every hour, on the hour"),
-        ("5 * * * 1-5", "Every hour, 5 minutes past, Monday to Friday"),
-        ("30 6,18 * * *", "Every day at 06:30 and 18:30"),
-        ("0 6 * * MON-fri", "Monday to Friday at 06:00"),
-        ("0 0 1,15 1,7 *", "On days 1 and 15 of the month in January and July at 00:00"),
-        ("0 0 13 * 5", "On day 13 of the month and every Friday at 00:00"),
-        ("0 0 1-31 * 5", "Every day at 00:00"),
-        ("0 0-11 * * *", ""),
-    ],
-)
-def test_common_schedules_have_plain_words(cron: str, words: str) -> None:
-    assert cron_words(read(cron).cron) == words

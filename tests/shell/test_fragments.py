@@ -15,7 +15,6 @@ from dashboard.shell.viewmodels.events import event_line, history
 from dashboard.shell.viewmodels.freshness import freshness_fragment, freshness_view
 from dashboard.shell.viewmodels.listing import Progress, none_so_far, unfinished
 from dashboard.shell.viewmodels.live import Fragment, PageUpdate
-from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import KEYS
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Node, Pod
@@ -52,75 +51,34 @@ def node_conditions(**statuses: str) -> list[dict[str, Any]]:
     return [builders.condition(kind, status, message=f"About {kind}.") for kind, status in statuses.items()]
 
 
-@pytest.mark.parametrize(
-    ("freshness", "is_followed", "headline"),
-    [
-        (Freshness(True, 0.3, ""), True, "Live"),
-        (Freshness(True, 0.3, ""), False, "As of 12:00:00 UTC"),
-        (Freshness(False, 0.0, ""), True, "Reading the cluster"),
-        (Freshness(True, 7200.0, ""), False, "The cluster does not answer"),
-    ],
-)
-def test_freshness_in_words(freshness: Freshness, is_followed: bool, headline: str) -> None:
-    assert freshness_view(freshness, now=NOW, is_followed=is_followed).headline == headline
+FRESHNESS = {
+    "live": (Freshness(True, 0.3, ""), True),
+    "not followed": (Freshness(True, 0.3, ""), False),
+    "unread": (Freshness(False, 0.0, ""), True),
+    "old": (Freshness(True, 7200.0, ""), False),
+    "silent": (Freshness(True, 60.0, "Refused.", ClusterTrouble.SILENT, 3.0), True),
+    "refused": (Freshness(True, 60.0, "The right is missing.", ClusterTrouble.REFUSED, 60.0), True),
+    "throttled": (Freshness(True, 0.0, "It asks us to wait 12 s.", ClusterTrouble.THROTTLED, 4.0), True),
+    "slow": (Freshness(True, 0.0, "Its last answers took 4.2 s and more.", ClusterTrouble.SLOW), True),
+    "refused before all was read": (Freshness(False, 0.0, "The right is missing.", ClusterTrouble.REFUSED, 9.0), True),
+}
+WITHOUT_CONTROLLER = [NOW - timedelta(seconds=20), datetime(2026, 2, 27, 23, 59, 1, tzinfo=UTC), None]
 
 
-@pytest.mark.parametrize(
-    ("freshness", "headline", "detail"),
-    [
-        (
-            Freshness(True, 60.0, "Refused.", ClusterTrouble.SILENT, 3.0),
-            "The cluster does not answer",
-            "The cluster has not answered for 3 s; what you see is from 11:59:00 UTC. Refused.",
-        ),
-        (
-            Freshness(True, 60.0, "The right is missing.", ClusterTrouble.REFUSED, 60.0),
-            "The cluster refuses Compute Grid a right",
-            "The right is missing. What you see is from 11:59:00 UTC.",
-        ),
-        (
-            Freshness(True, 0.0, "It asks us to wait 12 s.", ClusterTrouble.THROTTLED, 4.0),
-            "The cluster limits our requests",
-            "It asks us to wait 12 s.",
-        ),
-        (
-            Freshness(True, 0.0, "Its last answers took 4.2 s and more.", ClusterTrouble.SLOW),
-            "The cluster answers slowly",
-            "Its last answers took 4.2 s and more. Starting and stopping take longer; see its CPU, and that of etcd.",
-        ),
-        (
-            Freshness(False, 0.0, "The right is missing.", ClusterTrouble.REFUSED, 9.0),
-            "The cluster refuses Compute Grid a right",
-            "Not all of the cluster has been read yet. The right is missing.",
-        ),
-    ],
-)
-def test_cluster_trouble_has_a_headline_of_its_kind(freshness: Freshness, headline: str, detail: str) -> None:
-    view = freshness_view(freshness, now=NOW)
-    assert (view.state, view.headline, view.detail) == ("behind", headline, detail)
+def test_freshness_is_worded_as_stored() -> None:
+    """Where nobody answers, no controller can be known to be away."""
+    views = {name: freshness_view(fresh, now=NOW, is_followed=live) for name, (fresh, live) in FRESHNESS.items()}
+    silent = Freshness(True, 42.0, "Connection refused.")
+    for since in WITHOUT_CONTROLLER:
+        for name, fresh in (("live", FRESHNESS["live"][0]), ("silent", silent)):
+            views[f"{name}, no controller since {since}"] = freshness_view(fresh, now=NOW, away=ControllerAway(since))
+    words = [f"> {name}\n{view.state}: {view.headline}: {view.detail}" for name, view in views.items()]
+    assert_golden("words-of-freshness", "\n".join(words), ending="txt")
 
 
 def test_freshness_behind_the_cluster_looks_as_stored() -> None:
     view = freshness_view(Freshness(True, 42.0, "Connection refused."), now=NOW)
     assert_golden("freshness-behind", html_of(freshness_fragment(view)))
-
-
-@pytest.mark.parametrize(
-    ("since", "words"),
-    [
-        (NOW - timedelta(seconds=20), f"scaled since {NOW - timedelta(seconds=20):%H:%M:%S} UTC;"),
-        (datetime(2026, 2, 27, 23, 59, 1, tzinfo=UTC), "scaled since 23:59:01 UTC on 27 February;"),
-        (None, "scaled; running programs"),
-    ],
-)
-def test_page_says_that_no_controller_runs_and_since_when(since: datetime | None, words: str) -> None:
-    fresh = Freshness(True, 0.0, "")
-    view = freshness_view(fresh, now=NOW, away=ControllerAway(since))
-    assert (view.state, view.headline) == ("behind", "No controller is running")
-    assert words in view.detail
-    silent = freshness_view(Freshness(True, 42.0, "Connection refused."), now=NOW, away=ControllerAway(since))
-    assert silent.headline == "The cluster does not answer", "which is why nobody can tell"
-    assert freshness_view(fresh, now=NOW).state == "live"
 
 
 ROWS = {
@@ -140,19 +98,11 @@ def test_node_row_looks_as_stored(name: str) -> None:
     assert_golden(f"node-row-{name}", html_of(row))
 
 
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ({"conditions": node_conditions(Other="True")}, StatusLine("wait", "Joining", "it has not reported yet")),
-        (
-            {"conditions": node_conditions(Ready="True", DiskPressure="True", MemoryPressure="True")},
-            StatusLine("problem", "In trouble", "low on memory, low on disk"),
-        ),
-        ({"unschedulable": True}, StatusLine("neutral", "Ready", "closed for new pods (cordoned)")),
-    ],
-)
-def test_node_status_says_what_is_wrong(fields: dict[str, Any], status: StatusLine) -> None:
-    assert node_row(sums(**fields), KEPT).status == status
+NODES = {
+    "joining": {"conditions": node_conditions(Other="True")},
+    "in trouble": {"conditions": node_conditions(Ready="True", DiskPressure="True", MemoryPressure="True")},
+    "cordoned": {"unschedulable": True},
+}
 
 
 def test_a_list_that_is_not_whole_yet() -> None:
@@ -229,23 +179,21 @@ def test_pod_looks_as_stored(name: str) -> None:
     assert_golden(f"pod-facts-{name}", html_of(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
 
 
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        (
-            {"conditions": [builders.condition("PodScheduled", "False", message="0/3 nodes.")]},
-            StatusLine("wait", "Waiting for a node", "0/3 nodes."),
-        ),
-        (
-            {"node": "n", "phase": "Failed", "statuses": ended(137, "OOMKilled")},
-            StatusLine("problem", "Failed", "OOMKilled: exit code 137"),
-        ),
-        ({"node": "n", "phase": "Running", "deletionTimestamp": builders.stamp(NOW)}, StatusLine("wait", "Ending")),
-    ],
-)
-def test_pod_status_says_what_it_does(fields: dict[str, Any], status: StatusLine) -> None:
-    pod = decode(builders.pod("p", **fields), Pod)
-    assert pod_row(pod, None).status == status
+PODS_IN_TROUBLE: dict[str, dict[str, Any]] = {
+    "waiting": {"conditions": [builders.condition("PodScheduled", "False", message="0/3 nodes.")]},
+    "failed": {"node": "n", "phase": "Failed", "statuses": ended(137, "OOMKilled")},
+    "ending": {"node": "n", "phase": "Running", "deletionTimestamp": builders.stamp(NOW)},
+}
+
+
+def test_status_of_node_and_pod_is_as_stored() -> None:
+    nodes = {f"node, {name}": node_row(sums(**fields), KEPT).status for name, fields in NODES.items()}
+    pods = {
+        f"pod, {name}": pod_row(decode(builders.pod("p", **fields), Pod), None).status
+        for name, fields in PODS_IN_TROUBLE.items()
+    }
+    words = [f"> {name}\n{status.severity} {status.word}: {status.note}" for name, status in (nodes | pods).items()]
+    assert_golden("words-of-nodes-and-pods", "\n".join(words), ending="txt")
 
 
 def test_row_shows_diagnosis_only_for_problems() -> None:

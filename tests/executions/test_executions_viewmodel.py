@@ -22,6 +22,7 @@ from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import ROW, pod_of
 from tests.executions.execution_listing import Source, execution_rows
 from tests.support.builders import MOMENT, NAMESPACE, container_status, decode
+from tests.support.golden import assert_golden
 
 NOW = MOMENT + timedelta(minutes=30)
 FINE = Diagnosis("running", "It runs.", "ok", "")
@@ -51,6 +52,10 @@ def source(
 def lines(source: Source, query: str = "") -> list[ExecutionLine]:
     rows = execution_rows(source, parsed(query), NOW)
     return [row.context for row in rows if isinstance(row.context, ExecutionLine)]
+
+
+def ids(source: Source, query: str) -> list[str]:
+    return [line.execution_id for line in lines(source, query)]
 
 
 def parsed(query: str) -> ExecutionsView:
@@ -89,64 +94,30 @@ def test_pod_of_an_unknown_execution_shows_its_labels() -> None:
     assert (line.name, line.user, line.kind, line.status.word) == ("lost", "alice", "Workspace", "Preparing")
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("kind=job", ["b"]),
-        ("tier=gpu", ["b"]),
-        ("user=bob", ["c"]),
-        ("project=vision", ["c"]),
-        ("status=queued", ["a"]),
-        ("status=trouble", ["c"]),
-        ("node=node-x", ["b"]),
-        ("text=cannot be FETCHED", ["c"]),
-        ("text=vision", ["c"]),
-        ("restarts=2", ["b"]),
-        ("cpu=2", ["b"]),
-        ("memory=4Gi", ["b"]),
-        ("gpus=1", ["b"]),
-        ("age=1 h", ["a"]),
-        ("kind=job&user=bob", []),
-        ("kind=nonsense", ["a", "b", "c"]),
-    ],
-)
-def test_each_column_filters(query: str, expected: list[str]) -> None:
-    a, b, c = named("a", "b", "c")
-    a = replace(a, state="queued", requested_at=NOW - timedelta(hours=2))
-    b = replace(b, kind="job", tier_id="gpu", tier_name="GPU")
-    c = replace(c, owner_username="bob", project_id="vision", project_name="Vision")
+WORDS = ["kind=job", "kind=job&user=bob", "kind=nonsense", "tier=gpu", "user=bob", "project=vision", "node=node-x"]
+TEXTS = ["status=queued", "status=trouble", "text=cannot be FETCHED", "text=vision"]
+AMOUNTS = ["restarts=2", "cpu=2", "memory=4Gi", "gpus=1", "age=1 h"]
+SORTS = ["", "-age", "name", "-name", "user", "status", "tier"]
+
+
+def test_columns_filter_and_sort_as_stored() -> None:
+    first, second, third = named("a", "b", "c")
+    a = replace(first, state="queued", requested_at=NOW - timedelta(hours=2))
+    b = replace(second, kind="job", tier_id="gpu", tier_name="GPU")
+    c = replace(third, owner_username="bob", project_id="vision", project_name="Vision")
+    requests = {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
+    restarted = [container_status(ready=True, restarts=2)]
     pods = [
-        pod_of(
-            "b",
-            node="node-x1",
-            phase="Running",
-            requests={"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"},
-            statuses=[container_status(ready=True, restarts=2)],
-        ),
+        pod_of("b", node="node-x1", phase="Running", requests=requests, statuses=restarted),
         pod_of("c", node="node-y"),
     ]
-    rows = lines(source(a, b, c, pods=pods, explained={"workspace-c": BAD}), query)
-    assert sorted(line.execution_id for line in rows) == expected
-
-
-@pytest.mark.parametrize(
-    ("sort", "expected"),
-    [
-        ("", "cba"),
-        ("-age", "abc"),
-        ("name", "abc"),
-        ("-name", "cba"),
-        ("user", "bac"),
-        ("status", "bca"),
-        ("tier", "cba"),
-    ],
-)
-def test_each_column_sorts(sort: str, expected: str) -> None:
-    a, b, c = named("a", "b", "c")
-    a = replace(a, owner_username="m", state="running", tier_name="z")
-    b = replace(b, owner_username="a", state="queued", tier_name="Y", requested_at=MOMENT + timedelta(minutes=1))
-    c = replace(c, owner_username="z", state="preparing", tier_name="x", requested_at=MOMENT + timedelta(minutes=2))
-    assert "".join(line.execution_id for line in lines(source(a, b, c), f"sort={sort}")) == expected
+    whole = source(a, b, c, pods=pods, explained={"workspace-c": BAD})
+    shown = {query: "".join(sorted(ids(whole, query))) for query in (*WORDS, *TEXTS, *AMOUNTS)}
+    a = replace(first, owner_username="m", state="running", tier_name="z")
+    b = replace(second, owner_username="a", state="queued", tier_name="Y", requested_at=MOMENT + timedelta(minutes=1))
+    c = replace(third, owner_username="z", state="preparing", tier_name="x", requested_at=MOMENT + timedelta(minutes=2))
+    shown |= {f"sort={sort}": "".join(ids(source(a, b, c), f"sort={sort}")) for sort in SORTS}
+    assert_golden("execution-filters", "\n".join(f"{query}: {rows}" for query, rows in shown.items()), ending="txt")
 
 
 def test_rows_come_in_pages_that_keep_the_filter() -> None:

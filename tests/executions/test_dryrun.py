@@ -15,6 +15,7 @@ from grid.models.dataplane import LOCAL
 from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone
 from tests.controller.world import World, in_world
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW, Shop
 
 pytestmark = pytest.mark.django_db
@@ -58,40 +59,31 @@ async def test_the_pods_of_a_cluster_are_tried_too(shop: Shop) -> None:
     assert kinds.count(DEPLOYMENTS) == kinds.count(PODS) == 2
 
 
+QUOTA = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+WEBHOOK = 'admission webhook "images.example.com" does not support dry run'
 WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "images.example.com": failed to call webhook: EOF'
+ANSWERS: list[GridError] = [
+    NotAllowed(QUOTA),
+    ClusterUnavailable("gone"),
+    ClusterUnavailable(WEBHOOK_DOWN),
+    Rejected([Problem("", WEBHOOK)]),
+    ClusterUnavailable("etcdserver: request is too large"),
+    TooManyRequests("Too many requests"),
+]
 
 
 @in_world
-@pytest.mark.parametrize(
-    ("error", "outcome", "words"),
-    [
-        (
-            NotAllowed(
-                'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
-            ),
-            CheckOutcome.REFUSED,
-            "The quota “team” of the namespace has too little left: 10 of 10 pods are in use",
-        ),
-        (ClusterUnavailable("gone"), CheckOutcome.NOT_KNOWN, "You can launch it anyway"),
-        (ClusterUnavailable(WEBHOOK_DOWN), CheckOutcome.NOT_KNOWN, "webhook images.example.com has to allow it first"),
-        (
-            Rejected([Problem("", 'admission webhook "images.example.com" does not support dry run')]),
-            CheckOutcome.NOT_KNOWN,
-            "You can launch it anyway.",
-        ),
-        (ClusterUnavailable("etcdserver: request is too large"), CheckOutcome.REFUSED, "It is larger than"),
-        (TooManyRequests("Too many requests"), CheckOutcome.NOT_KNOWN, "too many requests"),
-    ],
-)
-async def test_answer_of_the_cluster_is_said_in_our_words(
-    shop: Shop, error: GridError, outcome: str, words: str
-) -> None:
-    world = World()
-    world.cluster.fail_next(error, verb="create")
-    asked(shop)
-    check = await answered(world)
-    assert (check.outcome, check.evidence) == (outcome, str(error))
-    assert words in check.message
+async def test_answer_of_the_cluster_is_said_in_our_words(shop: Shop) -> None:
+    blocks = []
+    for error in ANSWERS:
+        world = World()
+        world.cluster.fail_next(error, verb="create")
+        LaunchCheck.objects.all().delete()
+        asked(shop)
+        check = await answered(world)
+        assert check.evidence == str(error)
+        blocks.append(f"> {error}\n{check.outcome}: {check.message}")
+    assert_golden("words-of-dry-runs", "\n".join(blocks), ending="txt")
 
 
 @in_world

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -163,34 +164,22 @@ def test_open_is_suggested_only_to_those_allowed() -> None:
     assert notes == ["It is ready: open it.", "It is ready. Only alice can open it."]
 
 
-@pytest.mark.parametrize(
-    ("record", "person", "ready", "shows", "why"),
-    [
-        (RUNNING, OWNER, True, True, ""),
-        (RUNNING, OWNER, False, True, "Its program is not answering right now."),
-        (DEPLOYING, OWNER, False, True, "You can open it as soon as it runs."),
-        (STOPPING, OWNER, True, True, "It is stopping."),
-        (RUNNING, OPERATOR, True, False, ""),
-        (FAILED, OWNER, True, False, None),
-        (replace(RUNNING, kind="job"), OWNER, True, False, ""),
-    ],
-)
-def test_the_open_button(record: ExecutionRecord, person: Person, ready: bool, shows: bool, why: str | None) -> None:
-    shown = actions(record, person, is_ready=ready).context
-    assert shown.shows_open is shows  # type: ignore[attr-defined]
-    if why is not None:
-        assert shown.why_not_open == why  # type: ignore[attr-defined]
+def buttons(record: ExecutionRecord, person: Person, *, is_ready: bool = True) -> str:
+    shown: Any = actions(record, person, is_ready=is_ready).context
+    return f"open: {shown.shows_open}, stop: {shown.shows_stop}. {shown.why_not_open if shown.shows_open else ''}"
 
 
-def test_the_stop_button_goes_when_stopping_was_asked_for() -> None:
-    def shows(record: ExecutionRecord, person: Person) -> bool:
-        return bool(actions(record, person, is_ready=True).context.shows_stop)  # type: ignore[attr-defined]
-
-    assert shows(QUEUED, OWNER)
-    assert shows(RUNNING, OPERATOR)
-    assert not shows(RUNNING, MEMBER)
-    assert not shows(STOPPING, OWNER)
-    assert not shows(FAILED, OWNER)
+def test_buttons_are_shown_as_stored() -> None:
+    records = STATES | {"stopping": STOPPING, "running job": replace(RUNNING, kind="job")}
+    people = {"owner": OWNER, "operator": OPERATOR, "member": MEMBER}
+    shown = {
+        f"{state}, {who}": buttons(record, person)
+        for state, record in records.items()
+        for who, person in people.items()
+    }
+    shown["running, owner, no answer"] = buttons(RUNNING, OWNER, is_ready=False)
+    shown["deploying, owner, no answer"] = buttons(DEPLOYING, OWNER, is_ready=False)
+    assert_golden("execution-buttons", "\n".join(f"{state}: {words}" for state, words in shown.items()), ending="txt")
 
 
 def places(record: ExecutionRecord) -> list[tuple[str, str, str]]:
@@ -227,22 +216,16 @@ def cost(record: ExecutionRecord) -> str:
     return shown.cost
 
 
-def test_prices_and_sizes_in_words() -> None:
-    assert [price_words(Decimal(text)) for text in ("0", "0.05", "0.0500", "0.0125", "2")] == [
-        "free", "$0.05 an hour", "$0.05 an hour", "$0.0125 an hour", "$2.00 an hour",
-    ]  # fmt: skip
-    assert [money(Decimal(text)) for text in ("0", "0.001", "0.309", "12345.6")] == [
-        "$0.00", "less than $0.01", "$0.31", "$12,345.60",
-    ]  # fmt: skip
-    assert size_words(3500, 14 * 2**30, 1, "2Gi") == "3.5 cores, 14 GiB memory, 1 GPU, 2 GiB shared memory"
-    assert size_words(1000, 2**29, 0) == "1 core, 512 MiB memory"
-    assert [span(seconds) for seconds in (-3, 42, 432, 3600, 11100)] == [
-        "0 s",
-        "42 s",
-        "7 min 12 s",
-        "1 h",
-        "3 h 5 min",
-    ]
+PRICES = [Decimal(text) for text in ("0", "0.05", "0.0500", "0.0125", "2")]
+SUMS = [Decimal(text) for text in ("0", "0.001", "0.309", "12345.6")]
+
+
+def test_prices_sizes_and_spans_are_worded_as_stored() -> None:
+    words = [f"{price} per hour: {price_words(price)}" for price in PRICES]
+    words += [f"{amount}: {money(amount)}" for amount in SUMS]
+    words += [size_words(3500, 14 * 2**30, 1, "2Gi"), size_words(1000, 2**29, 0)]
+    words += [f"{seconds} seconds: {span(seconds)}" for seconds in (-3, 42, 432, 3600, 11100)]
+    assert_golden("words-of-amounts", "\n".join(words), ending="txt")
 
 
 def headlines(record: ExecutionRecord, events: list[RawObject], nodes: list[RawObject], node: str = "") -> list[str]:

@@ -17,6 +17,7 @@ from tests.conftest import People, client_of
 from tests.executions.executing import FORM, make_environment, make_execution, make_project, make_tier, page
 from tests.support.builders import MOMENT
 from tests.support.frozen import on_tier
+from tests.support.golden import assert_golden
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
 
@@ -186,26 +187,21 @@ PLAN = PodPlan("Small", "default", {"cpu": 2000, "memory": 4 * 2**30, "pods": 1}
 ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35, "pods": 9}, {"cpu": 1000, "pods": 9}))
 
 
-@pytest.mark.parametrize(
-    ("running", "pool", "word"),
-    [
-        (1, LaunchPool("default", (ROOMY,)), "ok: 3 free places 1 of at most 4 executions on this tier now."),
-        (4, LaunchPool("default", (ROOMY,)), "wait: Waits All 4 places of this tier are taken"),
-        (0, LaunchPool("default", maximum=5), "wait: Needs a new node The pool default has no node now; it may have 5"),
-        (0, LaunchPool("default"), "problem: No node The pool default has no node, and no autoscaler is known"),
-        (0, LaunchPool("default", (replace(ROOMY, takes_pods=False),)), "wait: Waits for room The pool default has no"),
-        (
-            4,
-            LaunchPool("default", (TINY,)),
-            "problem: Can never fit Small asks for 2 cores and 4 GiB of memory; the largest node",
-        ),
-        (0, None, "neutral: Unknown It is not known whether there is room."),
-    ],
-)
-def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | None, word: str) -> None:
-    pools = None if pool is None else {"default": pool}
-    now = tier_status(PLAN, pools, 4, running)
-    assert f"{now.severity}: {now.word} {now.note}".startswith(word)
+TIERS = {
+    "some places": (1, LaunchPool("default", (ROOMY,))),
+    "no place": (4, LaunchPool("default", (ROOMY,))),
+    "no node yet": (0, LaunchPool("default", maximum=5)),
+    "no node": (0, LaunchPool("default")),
+    "no room": (0, LaunchPool("default", (replace(ROOMY, takes_pods=False),))),
+    "too small": (4, LaunchPool("default", (TINY,))),
+}
+
+
+def test_a_tier_says_whether_it_can_be_had_now() -> None:
+    states = {name: tier_status(PLAN, {"default": pool}, 4, running) for name, (running, pool) in TIERS.items()}
+    states["unknown"] = tier_status(PLAN, None, 4, 0)
+    words = [f"> {name}\n{now.severity}: {now.word}: {now.note}" for name, now in states.items()]
+    assert_golden("words-of-tiers", "\n".join(words), ending="txt")
 
 
 @pytest.fixture

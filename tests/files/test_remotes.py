@@ -27,6 +27,7 @@ from grid.kube.resources import SECRETS
 from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
 from grid.secrets.storedsecrets import SecretMissing, encrypt_all_again
 from tests.controller.world import World, fresh, in_world
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW, OWNER, Shop
 
 TOKEN = "tok3n-of-the-tests"
@@ -210,23 +211,17 @@ def test_git_on_a_server_is_reported_in_words() -> None:
     assert FilesReport(problem=message).worded.problem == message
 
 
-@pytest.mark.parametrize(
-    ("typed", "text", "known_host"),
-    [
-        ("https://git.example.com/group/name.git", "https://git.example.com/group/name.git", "[git.example.com]:443"),
-        (" https://Git.Example.com:443/~bob/a%20b ", "https://git.example.com/~bob/a%20b", "[git.example.com]:443"),
-        ("https://[fd12::5]:8443/a", "https://[fd12::5]:8443/a", "[fd12::5]:8443"),
-        ("git@github.com:group/name.git", "ssh://git@github.com/group/name.git", "github.com"),
-        ("git@host:/srv/a.git", "ssh://git@host/srv/a.git", "host"),
-        ("ssh://git@host:2222/a/b", "ssh://git@host:2222/a/b", "[host]:2222"),
-        ("SSH://org-1@vs-ssh.example.com/v3/a", "ssh://org-1@vs-ssh.example.com/v3/a", "vs-ssh.example.com"),
-    ],
-)
-def test_a_url_is_put_together_again_from_its_parts(typed: str, text: str, known_host: str) -> None:
-    made = parse(typed)
-    assert made.text == text
-    assert made.known_host == known_host
-    assert parse(made.text) == made
+WEB = ["https://git.example.com/group/name.git", " https://Git.Example.com:443/~bob/a%20b ", "https://[fd12::5]:8443/a"]
+OVER_SSH = ["git@github.com:group/name.git", "git@host:/srv/a.git", "ssh://git@host:2222/a/b"]
+
+
+def test_a_url_is_put_together_again_from_its_parts() -> None:
+    blocks = []
+    for typed in (*WEB, *OVER_SSH, "SSH://org-1@vs-ssh.example.com/v3/a"):
+        made = parse(typed)
+        assert parse(made.text) == made
+        blocks.append(f"> {typed}\n{made.text} of {made.known_host}")
+    assert_golden("remote-urls", "\n".join(blocks), ending="txt")
 
 
 @pytest.mark.parametrize(
@@ -248,29 +243,28 @@ def test_any_other_url_is_refused_with_a_sentence(typed: str) -> None:
         parse(typed)
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        ("ssh: Could not resolve hostname x: Name or service not known", "no such host"),
-        ("server certificate verification failed. CAfile: none CRLfile: none", "certificate"),
-        ("fatal: Authentication failed for 'https://x/a/'", "Access was refused"),
-        ("fatal: could not read Username for 'https://x': terminal prompts disabled", "Access was refused"),
-        ("The requested URL returned error: 403", "Access was refused"),
-        ("git@x: Permission denied (publickey).\nfatal: Could not read from remote.", "does not accept the key"),
-        ("remote: Repository not found.\nfatal: repository 'https://x/a/' not found", "no such repository"),
-        ("fatal: '/a.git' does not appear to be a git repository", "no such repository"),
-        ("The requested URL returned error: 301", "redirects"),
-        ("Host key verification failed.", "not known yet"),
-        ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @ Host key verification failed.", "not the confirmed one"),
-        ("ssh: connect to host x port 22: Connection timed out", "in time"),
-        ("ssh: connect to host x port 22: Connection refused", "cannot be reached"),
-        ("! [remote rejected] main -> main (protected branch hook declined)", "does not accept the push"),
-        ("something new", ""),
-    ],
-)
-def test_git_error_is_put_into_words(message: str, words: str) -> None:
-    assert words in explain(message)
-    assert bool(words) == bool(explain(message))
+MESSAGES = [
+    "ssh: Could not resolve hostname x: Name or service not known",
+    "server certificate verification failed. CAfile: none CRLfile: none",
+    "fatal: Authentication failed for 'https://x/a/'",
+    "fatal: could not read Username for 'https://x': terminal prompts disabled",
+    "The requested URL returned error: 403",
+    "The requested URL returned error: 301",
+    "git@x: Permission denied (publickey).\nfatal: Could not read from remote.",
+    "remote: Repository not found.\nfatal: repository 'https://x/a/' not found",
+    "fatal: '/a.git' does not appear to be a git repository",
+    "Host key verification failed.",
+    "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @ Host key verification failed.",
+    "ssh: connect to host x port 22: Connection timed out",
+    "ssh: connect to host x port 22: Connection refused",
+    "! [remote rejected] main -> main (protected branch hook declined)",
+    "something new",
+]
+
+
+def test_git_error_is_put_into_words() -> None:
+    words = "\n".join(f"> {message}\n{explain(message)}" for message in MESSAGES)
+    assert_golden("words-of-git", words, ending="txt")
 
 
 def test_a_text_of_gits_is_shown_without_credentials() -> None:

@@ -24,6 +24,7 @@ from grid.models import Execution, HardwareTier, Job, JobRun, State
 from grid.queue import quota, snapshot
 from tests.controller.world import Fault, Killed, World, in_world
 from tests.support.builders import NAMESPACE
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW, Shop
 
 LATER = NOW + timedelta(hours=2)
@@ -97,41 +98,27 @@ def test_pod_runs_command_in_folder_with_variables_as_typed(shop: Shop) -> None:
         assert base64.b64decode(made[SECRETS]["data"][key]).decode() == value
 
 
-@pytest.mark.parametrize(
-    ("variables", "code"),
-    [
-        ({"1st": "x"}, "name"),
-        ({"a\nb": "x"}, "name"),
-        ({"": "x"}, "name"),
-        ({"HOME": "/tmp"}, "taken"),
-        ({"GRID_ANYTHING": "x"}, "taken"),
-        ({"a": "x\0y"}, "unprintable"),
-        ({"a": "\ud800"}, "unprintable"),
-        ({f"a{number}": "é" * 10_000 for number in range(11)}, "too_long"),
-        ({f"a{number}": "" for number in range(101)}, "too_many"),
-    ],
-)
-def test_a_variable_that_cannot_be_set_is_refused(variables: dict[str, str], code: str) -> None:
-    assert [problem.code for problem in wrong_variables(variables)] == [code]
+VARIABLES = [
+    {"1st": "x"},
+    {"a\nb": "x"},
+    {"": "x"},
+    {"HOME": "/tmp"},
+    {"GRID_ANYTHING": "x"},
+    {"a": "x\0y"},
+    {"a": "\ud800"},
+]
+MANY = [{f"a{number}": "é" * 10_000 for number in range(11)}, {f"a{number}": "" for number in range(101)}]
+PROGRAMS = [{"command": "x" * 20_001}, {"command": "a\0b"}, {"folder": "/etc"}, {"folder": "a/../../b"}]
+TIMES = [{"timeout_seconds": 59}, {"timeout_seconds": 31 * 86400}, {"retry_seconds": 3601}]
+NUMBERS = [{"page_port": 80}, {"retries": -1}, {"at_once": 0}]
 
 
-@pytest.mark.parametrize(
-    ("settings", "path"),
-    [
-        ({"command": "x" * 20_001}, "command"),
-        ({"command": "a\0b"}, "command"),
-        ({"folder": "/etc"}, "folder"),
-        ({"folder": "a/../../b"}, "folder"),
-        ({"page_port": 80}, "page_port"),
-        ({"timeout_seconds": 59}, "timeout"),
-        ({"timeout_seconds": 31 * 86400}, "timeout"),
-        ({"retries": -1}, "retries"),
-        ({"retry_seconds": 3601}, "retry_wait"),
-        ({"at_once": 0}, "at_once"),
-    ],
-)
-def test_settings_out_of_bounds_are_refused_at_their_field(settings: dict[str, Any], path: str) -> None:
-    assert [problem.path for problem in problems_of(JobSettings(**settings))] == [path]
+def test_unusable_variables_and_settings_are_refused_as_stored() -> None:
+    problems = [(str(variables), wrong_variables(variables)) for variables in (*VARIABLES, *MANY)]
+    chosen = (*PROGRAMS, *TIMES, *NUMBERS)
+    problems += [(str(settings), problems_of(JobSettings(**settings))) for settings in chosen]
+    blocks = [f"> {given[:60]}\n{wrong.path} {wrong.code}: {wrong.message}" for given, (wrong,) in problems]
+    assert_golden("words-of-job-settings", "\n".join(blocks), ending="txt")
 
 
 def test_failed_run_is_retried_after_wait_with_frozen_settings(shop: Shop) -> None:

@@ -28,6 +28,7 @@ from tests.queue.test_at_once import at_once
 from tests.shell.live import changed, connected
 from tests.support.builders import MOMENT
 from tests.support.database import database_on_file
+from tests.support.golden import assert_golden
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 ACCOUNT, WEBHOOK, TEST = "/account/", "/account/webhook/", "/account/notifications/test/"
@@ -116,20 +117,17 @@ def test_a_test_that_no_controller_sends_says_so(people: People, monkeypatch: py
     assert Delivery.objects.get().payload["event"] == "test"
 
 
-@pytest.mark.parametrize(
-    ("delivery", "words"),
-    [
-        (Delivery(sent_at=MOMENT - 3 * MINUTE), "The latest was sent 3 minutes ago."),
-        (Delivery(next_try_at=None, error="It hangs."), "The latest was given up. It hangs."),
-        (
-            Delivery(next_try_at=MOMENT + 4 * MINUTE, error="It hangs."),
-            "The latest was not sent yet. It hangs. It is tried again in 4 minutes.",
-        ),
-        (Delivery(next_try_at=MOMENT), "The latest waits to be sent."),
-    ],
-)
-def test_latest_delivery_outcome_is_worded(delivery: Delivery, words: str) -> None:
-    assert latest_words(delivery, MOMENT) == words
+DELIVERIES = {
+    "sent": Delivery(sent_at=MOMENT - 3 * MINUTE),
+    "given up": Delivery(next_try_at=None, error="It hangs."),
+    "to be tried again": Delivery(next_try_at=MOMENT + 4 * MINUTE, error="It hangs."),
+    "waiting": Delivery(next_try_at=MOMENT),
+}
+
+
+def test_latest_delivery_outcome_is_worded() -> None:
+    words = "\n".join(f"{name}: {latest_words(delivery, MOMENT)}" for name, delivery in DELIVERIES.items())
+    assert_golden("words-of-deliveries", words, ending="txt")
 
 
 def test_only_operators_can_choose_alert_notifications(people: People) -> None:

@@ -24,6 +24,7 @@ from grid.core.egress import may_be_called, read_blocks
 from grid.models import NotificationEvent
 from grid.notifications.letters import SENT, TEST, SendResult, mail_text, subject, webhook_body, what_of
 from grid.notifications.sender import SIGNATURE, Mailer, Poster, send
+from tests.support.golden import assert_golden
 from tests.support.http_server import Answer, Certificate, certificate, serving
 from tests.support.ports import free_ports
 
@@ -326,14 +327,7 @@ async def test_a_server_that_hangs_is_left_in_time(settings: Settings) -> None:
 
 
 def test_a_mail_says_what_why_what_next_and_where() -> None:
-    assert subject([payload()]) == "Compute Grid: Train has failed"
-    assert mail_text([payload()], ORIGIN) == (
-        "Train has failed.\n\n"
-        "It ended with exit code 1. Look at its log.\n\n"
-        "Its log and what led to it are on its page, where you can launch it again:\n"
-        "https://grid.example.com/executions/abc/\n\n\n"
-        "-- \nChoose what you are told, and where: https://grid.example.com/account/#notifications\n"
-    )
+    assert_golden("mail-of-a-failure", f"{subject([payload()])}\n{mail_text([payload()], ORIGIN)!r}", ending="txt")
 
 
 @pytest.mark.parametrize("event", [*NotificationEvent.values, TEST, "of-a-later-version"])
@@ -344,17 +338,16 @@ def test_every_event_has_words(event: str) -> None:
     assert json.loads(webhook_body(bare, UUID(int=1), ORIGIN))["event"] == event
 
 
-@pytest.mark.parametrize(
-    ("title", "shown"),
-    [
-        ("a\r\nBcc: victim@example.com", "a Bcc: victim@example.com"),
-        ("a\nb\x00c\x85d\u2028e\u2029f", "a b c d e f"),
-        ("safe\u202egnp.exe\u2066", "safegnp.exe"),
-        ("{title} {0}", "{title} {0}"),
-        ("   ", ""),
-    ],
-)
-def test_a_hostile_title_is_one_line_of_a_subject(title: str, shown: str) -> None:
-    words = subject([payload(title=title)])
-    assert words == " ".join(f"Compute Grid: {shown} has failed".split())
-    assert words.isprintable()
+HOSTILE = [
+    "a\r\nBcc: victim@example.com",
+    "a\nb\x00c\x85d\u2028e\u2029f",
+    "safe\u202egnp.exe\u2066",
+    "{title} {0}",
+    "   ",
+]
+
+
+def test_a_hostile_title_is_one_line_of_a_subject() -> None:
+    subjects = [subject([payload(title=title)]) for title in HOSTILE]
+    assert all(words.isprintable() for words in subjects)
+    assert_golden("mail-subjects", "\n".join(subjects), ending="txt")

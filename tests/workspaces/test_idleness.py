@@ -21,6 +21,7 @@ from grid.workspaces.shutdown.records import WatchedRun
 from grid.workspaces.shutdown.rules import Life, Look, LookOutcome, StopLimits
 from tests.controller.world import World
 from tests.support.builders import condition, container_status, decode, pod
+from tests.support.golden import assert_golden
 from tests.support.http_server import Answer, serving
 from tests.support.runtime import become
 from tests.support.shop import NOW
@@ -37,45 +38,33 @@ def judged(evidence: Evidence, *, cpu_limit: int = 1) -> tuple[Look, str]:
 # --- Evidence ---
 
 
-def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
-    use, words = judged(QUIET)
-    assert use == Look(is_known=True, active_at=NOW - 52 * MINUTE)
-    assert words == "no kernel busy, no terminal activity, CPU under 1 %"
+EVIDENCE = {
+    "quiet": QUIET,
+    "two busy kernels": replace(QUIET, jupyter=JupyterState(busy=2)),
+    "a busy kernel, CPU unmeasured": replace(QUIET, jupyter=JupyterState(busy=1), cpu_millicores=None),
+    "some CPU": replace(QUIET, cpu_millicores=10.0),
+    "silent, much CPU": replace(QUIET, jupyter=None, is_silent=True, cpu_millicores=740.0),
+    "a busy worker": replace(QUIET, has_cluster=True, busy_workers=1),
+    "busy workers": replace(QUIET, has_cluster=True, busy_workers=3),
+    "silent, CPU unmeasured": Evidence(None, None, is_silent=True),
+    "silent, little CPU": Evidence(1.0, None, is_silent=True),
+    "a terminal, CPU unmeasured": Evidence(None, JupyterState(terminals=1)),
+    "a cluster that does not report": Evidence(1.0, JupyterState(), busy_workers=None, has_cluster=True),
+    "no kernels": replace(QUIET, jupyter=None),
+}
 
 
-@pytest.mark.parametrize(
-    ("evidence", "words"),
-    [
-        (replace(QUIET, jupyter=JupyterState(busy=2)), "2 kernels are busy"),
-        (replace(QUIET, jupyter=JupyterState(busy=1), cpu_millicores=None), "1 kernel is busy"),
-        (replace(QUIET, cpu_millicores=10.0), "average CPU at 1 % of one core"),
-        (replace(QUIET, jupyter=None, is_silent=True, cpu_millicores=740.0), "average CPU at 74 % of one core"),
-        (replace(QUIET, has_cluster=True, busy_workers=1), "1 worker of its cluster has tasks"),
-        (replace(QUIET, has_cluster=True, busy_workers=3), "3 workers of its cluster have tasks"),
-    ],
-)
-def test_evidence_of_use_outweighs_unknowns(evidence: Evidence, words: str) -> None:
-    assert judged(evidence) == (Look(is_known=True, is_active=True), words)
-
-
-@pytest.mark.parametrize(
-    ("evidence", "why"),
-    [
-        (Evidence(None, None, is_silent=True), "its program does not answer and its CPU is not measured"),
-        (Evidence(1.0, None, is_silent=True), "its program does not answer"),
-        (Evidence(None, JupyterState(terminals=1)), "its CPU is not measured"),
-        (Evidence(1.0, JupyterState(), busy_workers=None, has_cluster=True), "its cluster does not report"),
-    ],
-)
-def test_unknown_use_is_never_idle_and_says_why(evidence: Evidence, why: str) -> None:
-    assert judged(evidence) == (Look(is_known=False), f"not known, because {why}")
-
-
-def test_cpu_limit_is_configurable_and_human_use_counts() -> None:
-    use, words = judged(replace(QUIET, cpu_millicores=49.0, used_at=NOW - MINUTE), cpu_limit=5)
-    assert use == Look(is_known=True, active_at=NOW - MINUTE)
-    assert words.endswith("CPU under 5 %")
-    assert judged(replace(QUIET, jupyter=None))[1] == "nobody used its page, CPU under 1 %"
+def test_evidence_of_use_is_judged_as_stored() -> None:
+    """Use outweighs what is not known, and what is not known is never idle."""
+    answers = {name: judged(evidence) for name, evidence in EVIDENCE.items()}
+    answers["used, CPU below a higher limit"] = judged(
+        replace(QUIET, cpu_millicores=49.0, used_at=NOW - MINUTE), cpu_limit=5
+    )
+    blocks = [
+        f"> {name}\nknown: {use.is_known}, active: {use.is_active}, since: {use.active_at}. {words}"
+        for name, (use, words) in answers.items()
+    ]
+    assert_golden("words-of-idleness", "\n".join(blocks), ending="txt")
 
 
 @given(

@@ -1,5 +1,6 @@
 """What a budget means: its month, its lines, its course and its sentences."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -20,6 +21,7 @@ from grid.usage.budgets.rules import (
     used_up_at,
     warning_sentence,
 )
+from tests.support.golden import assert_golden
 
 CHURN = Budget("churn", "Churn", Decimal(100))
 MARCH = month_of(datetime(2026, 3, 4, tzinfo=UTC))
@@ -54,32 +56,21 @@ def test_line_is_reached_by_the_cent(spent: str, is_near: bool, is_closed: bool)
     assert half.is_closed(Decimal(spent) * Decimal("0.45")) == is_closed
 
 
-def test_refusal_says_amount_month_end_and_who_can_act() -> None:
-    assert refused_sentence(reason_of(CHURN, Decimal("100.404"), MARCH, owner="alice").values) == (
-        "The project Churn has spent $100.40 of its $100.00 for March. Nothing new starts in it before 1 April (UTC), unless an admin "
-        "raises the budget; its owner, alice, can ask for that."
-    )
-    early = Budget("churn", "Churn", Decimal(100), 50, 90)
+def test_budgets_are_worded_as_stored() -> None:
+    early = replace(CHURN, warning_percent=50, stop_percent=90)
+    at_end = reason_of(CHURN, Decimal("100.404"), MARCH, owner="alice")
     reason = reason_of(early, Decimal(91), MARCH, owner="")
     assert (reason.code, reason.until) == ("over_budget", beginning(next_month(MARCH)))
-    assert "has spent $91.00 of its $100.00 for March and has reached its stop line at $90.00." in (
-        refused_sentence(reason.values)
-    )
-    assert words_of(reason) == (
-        "The project Churn has reached the stop line of its budget for March, $90.00. Nothing new starts in it before 1 April (UTC), "
-        "unless an admin raises the budget."
-    )
-
-
-def test_warning_and_stop_say_what_happens_to_what_runs() -> None:
-    stopping = Budget("churn", "Churn", Decimal(100), stops_running=True)
-    assert warning_sentence(CHURN, Decimal(81), MARCH).endswith(
-        "At $100.00 new launches are refused; running executions continue."
-    )
-    assert stop_sentence(stopping, Decimal(101), MARCH).endswith("running executions are stopped 10 minutes later.")
-    assert "It is stopped in 10 minutes, at 12:10 UTC, unless an admin raises the budget before." in (
-        coming_stop_sentence(stopping, Decimal(101), MARCH, TENTH)
-    )
+    stopping = replace(CHURN, stops_running=True)
+    words = {
+        "refused": refused_sentence(at_end.values),
+        "refused early, without an owner": refused_sentence(reason.values),
+        "refused early, while it waits": words_of(reason),
+        "near": warning_sentence(CHURN, Decimal(81), MARCH),
+        "reached, and running executions stop": stop_sentence(stopping, Decimal(101), MARCH),
+        "reached, of an execution that stops": coming_stop_sentence(stopping, Decimal(101), MARCH, TENTH),
+    }
+    assert_golden("words-of-budgets", "\n".join(f"> {when}\n{text}" for when, text in words.items()), ending="txt")
 
 
 def test_course_follows_the_last_seven_days_of_the_month() -> None:

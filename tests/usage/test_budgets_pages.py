@@ -30,6 +30,7 @@ from tests.conftest import People, client_of
 from tests.controller.world import World, fresh, in_world
 from tests.executions.executing import ATTACHED, make_environment, make_execution, make_project, make_workspace
 from tests.platformhealth.test_running import comes_up, running as controlled
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import passes
 from tests.test_query_plans import scans
@@ -55,44 +56,28 @@ def costs(*amounts: int) -> dict[date, Decimal]:
     return {date(2026, 3, day): Decimal(amount) for day, amount in enumerate(amounts, start=1)}
 
 
-def test_meter_says_spent_left_and_the_end_of_budget() -> None:
-    view = budget_view(CHURN, costs(5, 0, 0, 10, 10, 10, 10, 10, 10, 5), TENTH)
-    assert (view.severity, view.headline, view.share) == ("ok", "$70.00 of $100.00 spent in March 2026", 70)
-    assert view.state == "$30.00 left until launches are refused."
-    assert view.projection == "At the pace of the last week it is used up on 13 March."
+METERS = {
+    "on its way": (costs(5, 0, 0, 10, 10, 10, 10, 10, 10, 5), TENTH),
+    "near": (costs(85), TENTH),
+    "full": (costs(150), TENTH),
+    "just begun": (costs(3), datetime(2026, 3, 1, 5, tzinfo=UTC)),
+    "the second day": (costs(3), datetime(2026, 3, 2, 5, tzinfo=UTC)),
+}
+SPENT_AND_PRICES = ["60 0.50", "99.99 0.50", "0 0.01", "0 0", "100 0.50"]
 
 
-def test_meter_says_what_is_reached() -> None:
-    near = budget_view(CHURN, costs(85), TENTH)
-    assert (near.severity, near.state) == (
-        "wait",
-        "Above the warning line at $80.00; $15.00 left until launches are refused.",
-    )
-    assert near.projection == "At the pace of the last week $85.00 are spent by the end of the month."
-    full = budget_view(CHURN, costs(150), TENTH)
-    assert (full.severity, full.share, full.projection) == ("problem", 100, "")
-    assert full.state == "New launches are refused until 1 April (UTC). Running executions continue."
-
-
-def test_month_that_has_just_begun_leads_nowhere_yet() -> None:
-    view = budget_view(CHURN, costs(3), datetime(2026, 3, 1, 5, tzinfo=UTC))
-    assert view.projection == "The month has just begun: where this leads is not known yet."
-    assert not any(bar.height for bar in view.bars[1:])
-    assert "of the last 2 days" in budget_view(CHURN, costs(3), datetime(2026, 3, 2, 5, tzinfo=UTC)).projection
-
-
-@pytest.mark.parametrize(
-    ("spent", "price", "words"),
-    [
-        ("60", "0.50", "$40.00 of $100.00 left for March: 80 hours of this launch"),
-        ("99.99", "0.50", "$0.01 of $100.00 left for March: less than an hour of this launch"),
-        ("0", "0.01", "$100.00 of $100.00 left for March"),
-        ("0", "0", "$100.00 of $100.00 left for March"),
-        ("100", "0.50", ""),
-    ],
-)
-def test_launch_is_told_the_remaining_budget_and_its_duration(spent: str, price: str, words: str) -> None:
-    assert left_words(CHURN, Decimal(spent), Decimal(price), TENTH) == words
+def test_meters_and_launches_say_what_is_left_as_stored() -> None:
+    blocks = []
+    for name, (spent, now) in METERS.items():
+        view = budget_view(CHURN, spent, now)
+        heights = [bar.height for bar in view.bars]
+        blocks.append(
+            f"> {name}\n{view.severity}, {view.share} %: {view.headline}. {view.state} {view.projection} {heights}"
+        )
+    for numbers in SPENT_AND_PRICES:
+        spent, price = map(Decimal, numbers.split())
+        blocks.append(f"> ${spent} spent, ${price} an hour\n{left_words(CHURN, spent, price, TENTH)}")
+    assert_golden("words-of-meters", "\n".join(blocks), ending="txt")
 
 
 @pytest.mark.django_db

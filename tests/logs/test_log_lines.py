@@ -50,21 +50,13 @@ def test_text_without_sequences_is_preserved(text: str) -> None:
     assert unescape(ansi_html(text)) == plain(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("\x1b[1;92mbright\x1b[22m\x1b[39m", '<span class="ansi-10 ansi-bold">bright</span>'),
-        ("\x1b[38;5;9mnine\x1b[38;5;196m far", '<span class="ansi-9">nine</span> far'),
-        ("\x1b[38;2;1;31;3mtrue colour", "true colour"),
-        ("\x1b[48;5;4;32mon blue", '<span class="ansi-2">on blue</span>'),
-        ("\x1b[mreset", "reset"),
-        ("\x1b]8;;https://a.example\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b[99999999999999m<", "&lt;"),
-        ("\x1b]0;never closed", ""),
-    ],
-)
-def test_colours_become_classes_and_other_sequences_are_dropped(text: str, html: str) -> None:
-    assert ansi_html(text) == html
+COLOURED = ["\x1b[1;92mbright\x1b[22m\x1b[39m", "\x1b[38;5;9mnine\x1b[38;5;196m far", "\x1b[38;2;1;31;3mtrue colour"]
+DROPPED = ["\x1b[48;5;4;32mon blue", "\x1b[mreset", "\x1b]8;;https://a.example\x1b\\link\x1b]8;;\x1b\\"]
+
+
+def test_colours_become_classes_and_other_sequences_are_dropped() -> None:
+    texts = [*COLOURED, *DROPPED, "\x1b[99999999999999m<", "\x1b]0;never closed"]
+    assert_golden("log-colours", "\n".join(f"{text!r}: {ansi_html(text)}" for text in texts), ending="txt")
 
 
 def test_a_progress_bar_is_shown_in_its_last_state() -> None:
@@ -73,27 +65,26 @@ def test_a_progress_bar_is_shown_in_its_last_state() -> None:
     assert last_state("\r\r") == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "level"),
-    [
-        ("2026-11-23 09:00:05,123 - train - ERROR - loss is nan", "error"),
-        ("WARNING:root:low memory", "warning"),
-        ("[W 2026-11-23 09:00:05.123 ServerApp] 404 GET /x", "warning"),
-        ("26/11/23 09:00:05 INFO SparkContext: Running, 0 ERROR so far", "info"),
-        ("2026-11-23 09:00:05,123\tINFO worker.py:1743 -- Connected to Ray cluster.", "info"),
-        ("[2026-11-23 09:00:05,123 E 12 12] (raylet) main.cc:1: failed", "error"),
-        ("E1123 09:00:05.123456   12 controller.go:1] sync failed", "error"),
-        ('{"time":"now","level":"warn","msg":"ERROR is only a word"}', "warning"),
-        ('{"level":50,"msg":"pino"}', "error"),
-        ("ts=1 level=debug msg=x", "debug"),
-        ("Traceback (most recent call last):", "error"),
-        ("torch.cuda.OutOfMemoryError: CUDA out of memory", "error"),
-        ("/a/b.py:3: DeprecationWarning: use c", "warning"),
-        ("no information about errors", ""),
-    ],
-)
-def test_levels_are_those_of_common_loggers(line: str, level: str) -> None:
-    assert level_of(line, "info") == level
+LINES = [
+    "2026-11-23 09:00:05,123 - train - ERROR - loss is nan",
+    "WARNING:root:low memory",
+    "[W 2026-11-23 09:00:05.123 ServerApp] 404 GET /x",
+    "26/11/23 09:00:05 INFO SparkContext: Running, 0 ERROR so far",
+    "2026-11-23 09:00:05,123\tINFO worker.py:1743 -- Connected to Ray cluster.",
+    "[2026-11-23 09:00:05,123 E 12 12] (raylet) main.cc:1: failed",
+    "E1123 09:00:05.123456   12 controller.go:1] sync failed",
+    '{"time":"now","level":"warn","msg":"ERROR is only a word"}',
+    '{"level":50,"msg":"pino"}',
+    "ts=1 level=debug msg=x",
+    "Traceback (most recent call last):",
+    "torch.cuda.OutOfMemoryError: CUDA out of memory",
+    "/a/b.py:3: DeprecationWarning: use c",
+    "no information about errors",
+]
+
+
+def test_levels_are_those_of_common_loggers() -> None:
+    assert_golden("log-levels", "\n".join(f"{level_of(line, 'info')} < {line}" for line in LINES), ending="txt")
 
 
 def taken(*lines: str, size: int = 7, **options: object) -> PodLines:

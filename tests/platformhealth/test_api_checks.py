@@ -24,6 +24,7 @@ from grid.platformhealth.apichecks.running import ApiCheck
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, until
 from tests.conftest import People
 from tests.support.cluster import FakeCluster
+from tests.support.golden import assert_golden
 from tests.support.shop import NOW
 
 NAMESPACE = "compute-grid"
@@ -234,27 +235,16 @@ def test_each_end_of_a_check_is_told_in_words(cluster: FakeCluster, people: Peop
     ]
     run = ask(people)
     run_once(cluster, checks)
-    assert [(result["key"], result["outcome"], result["words"]) for result in again(run).results] == [
-        ("failed", "failed", "It did another thing."),
-        ("refused", "no right", "pods is forbidden"),
-        ("strange", "failed", "The API server answered in a form that is not Kubernetes’."),
-        ("nul", "no right", "a b"),
-        ("late", "failed", "Nothing came within 0 s."),
-        ("stuck", "failed", "It did not end within 0 s."),
-    ]
+    words = [f"{result['key']}: {result['outcome']}: {result['words']}" for result in again(run).results]
+    assert_golden("words-of-api-checks", "\n".join(words), ending="txt")
 
 
 def test_check_names_its_missing_right(cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     without(cluster, monkeypatch, "create", "pods")
     run = ask(people, is_shared=True)
     run_once(cluster, [check for check in CHECKS if check.key in ("objects", "dry-run", "eviction")])
-    assert [(result["key"], result["outcome"]) for result in again(run).results] == [
-        ("objects", "passed"),
-        ("dry-run", "no right"),
-        ("eviction", "no right"),
-    ]
-    assert again(run).results[1]["words"] == "Missing in compute-grid: create pods."
-    assert again(run).results[2]["words"] == "Missing in compute-grid: create pods/eviction."
+    words = [f"{result['key']}: {result['outcome']}: {result['words']}" for result in again(run).results]
+    assert_golden("words-of-missing-rights", "\n".join(words), ending="txt")
 
 
 def test_deployed_controller_lacks_only_rights_named_in_docs() -> None:

@@ -108,9 +108,14 @@ VARIABLES = [
     {"a": "\ud800"},
 ]
 MANY = [{f"a{number}": "é" * 10_000 for number in range(11)}, {f"a{number}": "" for number in range(101)}]
-PROGRAMS = [{"command": "x" * 20_001}, {"command": "a\0b"}, {"folder": "/etc"}, {"folder": "a/../../b"}]
-TIMES = [{"timeout_seconds": 59}, {"timeout_seconds": 31 * 86400}, {"retry_seconds": 3601}]
-NUMBERS = [{"page_port": 80}, {"retries": -1}, {"at_once": 0}]
+PROGRAMS: list[dict[str, Any]] = [
+    {"command": "x" * 20_001},
+    {"command": "a\0b"},
+    {"folder": "/etc"},
+    {"folder": "a/../../b"},
+]
+TIMES: list[dict[str, Any]] = [{"timeout_seconds": 59}, {"timeout_seconds": 31 * 86400}]
+NUMBERS: list[dict[str, Any]] = [{"retry_seconds": 3601}, {"page_port": 80}, {"retries": -1}, {"at_once": 0}]
 
 
 def test_unusable_variables_and_settings_are_refused_as_stored() -> None:

@@ -168,10 +168,10 @@ def test_unknown_state_neither_begins_nor_ends_incident() -> None:
     assert story("problem", "wait", "wait", "problem", "wait", "wait", "ok", "ok") == ["+0:00:00", "-0:03:00"]
 
 
-EVERYTHING = {used.group_version: frozenset[str]() for used in USED}
-EVERYTHING |= {
-    name: frozenset(resource for used in USED if used.group_version == name for resource in used.resources)
-    for name in EVERYTHING
+Served = dict[str, frozenset[str] | None]
+EVERYTHING: Served = {
+    version: frozenset(resource for used in USED if used.group_version == version for resource in used.resources)
+    for version in {used.group_version for used in USED}
 }
 
 
@@ -179,14 +179,10 @@ def words_of(*lines: VersionLine) -> str:
     return "\n".join(f"{line.severity} {line.subject}: {line.sentence}" for line in lines if line.severity != "ok")
 
 
-NO_LONGER: dict[str, frozenset[str] | None] = {
-    "autoscaling/v2": None,
-    "policy/v1": None,
-    "metrics.k8s.io/v1beta1": None,
-}
-SERVERS = {
+NO_LONGER = ("autoscaling/v2", "policy/v1", "metrics.k8s.io/v1beta1")
+SERVERS: dict[str, tuple[str, Served]] = {
     "new": ("v1.36.2", EVERYTHING),
-    "old": ("v1.20.4+k3s1", EVERYTHING | NO_LONGER),
+    "old": ("v1.20.4+k3s1", EVERYTHING | dict.fromkeys(NO_LONGER)),
     "strange": ("OpenThing 4", {}),
     "silent": ("", EVERYTHING),
 }

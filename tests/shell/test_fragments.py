@@ -98,7 +98,7 @@ def test_node_row_looks_as_stored(name: str) -> None:
     assert_golden(f"node-row-{name}", html_of(row))
 
 
-NODES = {
+NODES: dict[str, dict[str, Any]] = {
     "joining": {"conditions": node_conditions(Other="True")},
     "in trouble": {"conditions": node_conditions(Ready="True", DiskPressure="True", MemoryPressure="True")},
     "cordoned": {"unschedulable": True},

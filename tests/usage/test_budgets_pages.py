@@ -68,8 +68,8 @@ SPENT_AND_PRICES = ["60 0.50", "99.99 0.50", "0 0.01", "0 0", "100 0.50"]
 
 def test_meters_and_launches_say_what_is_left_as_stored() -> None:
     blocks = []
-    for name, (spent, now) in METERS.items():
-        view = budget_view(CHURN, spent, now)
+    for name, (by_day, now) in METERS.items():
+        view = budget_view(CHURN, by_day, now)
         heights = [bar.height for bar in view.bars]
         blocks.append(
             f"> {name}\n{view.severity}, {view.share} %: {view.headline}. {view.state} {view.projection} {heights}"

@@ -158,7 +158,7 @@ async def test_timeouts_end_execution_as_error_and_clean_up(shop: Shop, configur
             DEPLOYING_TIMEOUT,
             1,
             "deploying_timeout",
-            "No node took it within 90 seconds. Last known: There is no node of the pool default.",
+            "No node took it within 90 seconds. Last known: The cluster has no node.",
         ),
         (PREPARING_TIMEOUT, 1, "preparing_timeout", "Not ready within 90 seconds. Last known: Node node-1 was chosen"),
         (

@@ -49,11 +49,11 @@ class Scene:
     def none_to_use(self) -> Diagnosis:
         """Explain a pod whose demands exclude every node."""
         in_pool = without(self.situations, "pool")
-        if not self.situations:
-            step = "" if self.growth.may_help else _("Ask an operator to look at why there is none.")
-            return self._without_nodes("no_such_node", _("The cluster has no node"), step=step)
         if not in_pool:
-            return self._without_nodes("no_such_node", _("There is no node{of_pool}", of_pool=self.of_pool))
+            is_empty = not self.situations and self.growth.group is None
+            sentence = _("The cluster has no node") if is_empty or not self.pool else _("There is no node{of_pool}")
+            step = _("Ask an operator to look at why there is none.") if is_empty else ""
+            return self._without_nodes("no_such_node", sentence.format(of_pool=self.of_pool), step=step)
         missing = _first(in_pool, "selector", "affinity", "label")
         if not missing:
             sentence = _("There is no node{of_pool} but those of the control plane", of_pool=self.of_pool)

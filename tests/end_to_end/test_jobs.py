@@ -289,7 +289,8 @@ def test_lights_are_on_and_incident_outlives_the_controller(grid: Grid) -> None:
     assert "requests took" in page and "none failed." in page  # the API server
     assert "metrics.k8s.io answers." in page
     assert "Kubernetes v1." in page and "Not served: deployments" not in page
-    assert "No incident." in page
+    # On a busy machine the API server may have been slow for a moment, in the jobs before.
+    wait_until(lambda: "Ongoing" not in operator.get(PAGE), 120, "no incident goes on")
 
     admin = Session(grid, "admin")
     admin.post(f"{CHECKS}run/", {}, page=f"{CHECKS}run/")
@@ -308,7 +309,7 @@ def test_lights_are_on_and_incident_outlives_the_controller(grid: Grid) -> None:
     grid.kill_part("controller")
     looked = page.partition("The controller looked")[2].partition("datetime=")[2][:30]
     wait_until(lambda: "The controller looked" in (now := operator.get(PAGE)) and looked not in now, 120, "a new look")
-    assert operator.get(PAGE).count("Ongoing") == 1
+    wait_until(lambda: operator.get(PAGE).count("Ongoing") == 1, 120, "only the DNS has an incident")
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("node", "npm", "g++", "make"))), reason="code-server is made of them")

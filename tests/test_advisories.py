@@ -114,6 +114,7 @@ def test_packages_that_pypi_does_not_answer_for_are_counted() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_sbom_has_each_locked_package_with_its_licence() -> None:
     bom = sbom()
     assert invalid(json.dumps(bom)) == ""

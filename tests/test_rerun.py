@@ -45,6 +45,7 @@ def run(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_flaky_test_is_printed_with_its_log_and_passes(tmp_path: Path) -> None:
     ran = run(tmp_path, FLAKY)
     assert ran.returncode == 0, ran.stdout
@@ -52,6 +53,7 @@ def test_flaky_test_is_printed_with_its_log_and_passes(tmp_path: Path) -> None:
     assert "AssertionError: the first try" in ran.stdout.partition("flaky: ")[2]
 
 
+@pytest.mark.slow
 def test_broken_test_fails_the_run(tmp_path: Path) -> None:
     ran = run(tmp_path, "def test_broken():\n    assert 1 == 2\n")
     assert ran.returncode == FAILED

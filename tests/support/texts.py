@@ -57,7 +57,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def in_python(source: str) -> Iterator[tuple[int, str]]:
-    for call in _calls(_parsed(source)):
+    for call in _calls(source):
         for argument in _messages(call):
             yield argument.lineno, " ".join(str(argument.value).split())
 
@@ -65,7 +65,7 @@ def in_python(source: str) -> Iterator[tuple[int, str]]:
 def wrong_fields(source: str) -> Iterator[tuple[int, str]]:
     """Return the messages that could not be filled with the values given beside them, or leave one of these out: an error of a branch
     that may be reached once a year. What is filled later, by `str.format`, is not looked at."""
-    for call in _calls(_parsed(source)):
+    for call in _calls(source):
         given = {keyword.arg for keyword in call.keywords}
         messages, counted = _messages(call), _called(call) == "ngettext"
         if None in given or not (given or counted):
@@ -92,14 +92,14 @@ def unmarked(path: Path) -> Iterator[tuple[int, str]]:
     """Return the sentences of a Python file that no catalogue could have."""
     if any(part in str(path) for part in _ENGLISH):
         return
-    tree = _parsed(path.read_text())
+    source = path.read_text()
     passed = {
         id(node)
-        for call in _calls(tree)
+        for call in _calls(source)
         if (name := _called(call)) in _MARKS or _CALLS_IN_ENGLISH.match(name)
         for node in ast.walk(call)
     }
-    for node in ast.walk(tree):
+    for node in _nodes(source):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
             passed.add(id(node.value))
         if isinstance(node, ast.JoinedStr):
@@ -114,12 +114,14 @@ def unmarked(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @functools.cache
-def _parsed(source: str) -> ast.Module:
-    return ast.parse(source)
+def _nodes(source: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file; kept, for each rule looks at all files, and walking through them takes seconds."""
+    return tuple(ast.walk(ast.parse(source)))
 
 
-def _calls(tree: ast.Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+@functools.cache
+def _calls(source: str) -> tuple[ast.Call, ...]:
+    return tuple(node for node in _nodes(source) if isinstance(node, ast.Call))
 
 
 def _called(call: ast.Call) -> str:

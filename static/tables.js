@@ -165,9 +165,12 @@
   });
 
   // --- Who is inside.
+  let x = 0, y = 0;
   const stir = (patience) => { active = performance.now(); quiet = patience; };
+  // What changes above a table moves it, and a browser then says that the pointer is over something else.
+  const stands = (event) => event.screenX === x && event.screenY === y;
   document.addEventListener("pointerover", (event) => {
-    if (event.pointerType === "touch") return;
+    if (event.pointerType === "touch" || stands(event)) return;
     const body = bodyOf(event.target);
     if (body && body !== inside) stir(QUIET);
     inside = body;
@@ -178,9 +181,8 @@
     inside = null;
     if (held.size) settle();
   });
-  let x = 0, y = 0;
   document.addEventListener("pointermove", (event) => {
-    if (event.pointerType === "touch" || (event.screenX === x && event.screenY === y)) return; // the page moved, not the pointer
+    if (event.pointerType === "touch" || stands(event)) return;
     [x, y] = [event.screenX, event.screenY];
     if (inside) stir(QUIET);
   });

@@ -75,6 +75,7 @@ def test_rows_stay_beneath_pointer_and_move_when_it_leaves(stage: StageProcess, 
     page.locator("#node-node-c td").nth(2).hover()
     stage.play(scenes.put_node, name="node-e", pool="e-pool")
     expect(line).to_contain_text("2 new.")
+    page.locator("#node-node-c td").nth(2).hover()  # the pools above it go with their nodes, and so the table moves
     stage.play(scenes.remove_node, name="node-e")  # of which no trace is left
     stage.play(scenes.remove_node, name="node-d")
     stage.play(scenes.put_node, name="node-c", pool="a-pool", ready=True)

@@ -72,8 +72,9 @@ def test_contract_of_the_embedded_cluster_names_every_room(contract: str, key: s
 
 
 def _defined(module: Path) -> set[str]:
-    names = set[str]()
-    for node in ast.parse(module.read_text()).body:
+    """Return the names of a module, and those of its classes' methods."""
+    names, body = set[str](), ast.parse(module.read_text()).body
+    for node in [*body, *(member for owner in body if isinstance(owner, ast.ClassDef) for member in owner.body)]:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             names.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

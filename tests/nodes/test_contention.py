@@ -199,6 +199,8 @@ def test_contention_names_pods_to_operators_and_not_owners() -> None:
         "use, and requested 0.75. Stop it and resume it on a tier with a larger request to be sure of more."
     )
     assert "greedy" not in words
+    words = for_owner(contended_node.victims[0], "cluster")
+    assert "slower: one of its pods uses 0.95" in words and "0.75. Launch it again on a tier" in words
 
 
 ROUNDS_TRIED = ROUNDS + 1

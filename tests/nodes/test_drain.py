@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dashboard.nodes.viewmodels.nodes import node_status
-from grid.core.labels import APP_COMPONENT, HEAD
+from grid.core.labels import APP_COMPONENT, APP_NAME, HEAD, MANAGER, PLACEHOLDER, SIMULATED, WORKER
 from grid.diagnosis.nodeshapes import NodeShape
 from grid.kube.objects import Node, Pod, RawObject, Taint, Toleration
 from grid.nodes.drain import DisruptionBudget, DrainedPod, EvictedData, drain_plan
@@ -14,15 +14,18 @@ from grid.nodes.nodemarks import (
     NodePlace,
     evictions,
     fingerprint,
+    patch_with,
     refusal,
     selected_by_label,
     tiers_changed,
     with_mark,
 )
 from grid.nodes.scaledown import ScaleDownRules, scale_down
+from grid.sandbox.apiserver.patches import merge_patch
 from grid.tiers.tierdoctor import TierRequest
 from tests.support import builders
 from tests.support.builders import NAMESPACE, condition, decode, node
+from tests.support.golden import assert_golden
 
 
 def owned(kind: str) -> RawObject:
@@ -104,25 +107,64 @@ def placed_pod(name: str, **spec: Any) -> Pod:
     return decode({**raw, "spec": {**raw["spec"], **spec}}, Pod)
 
 
-@pytest.mark.parametrize(
-    ("mark", "words"),
-    [
-        (Mark("label", "kubernetes.io/hostname", "x"), "kept by Kubernetes itself"),
-        (Mark("unlabel", "node-role.kubernetes.io/worker"), "kept by Kubernetes itself"),
-        (Mark("taint", "node.k8s.io/x", "", "NoSchedule"), "kept by Kubernetes itself"),
-        (Mark("untaint", "node.kubernetes.io/unschedulable", "", "NoSchedule"), "uncordon the node instead"),
-        (Mark("untaint", "ToBeDeletedByClusterAutoscaler", "", "NoSchedule"), "autoscaler"),
-        (Mark("taint", "a", "", "Sometimes"), "Choose"),
-        (Mark("taint", "a b", "", "NoSchedule"), "letters, digits"),
-        (Mark("taint", "a", "<b>", "NoSchedule"), "A value has"),
-        (Mark("label", "Ex_ample/a"), "domain name"),
-        (Mark("label", "a" * 64), "1 to 63"),
-        (Mark("unlabel", "nothing"), "has no such label"),
-        (Mark("delete", "a"), "Choose"),
-    ],
+MARKS = (
+    *(Mark("label", "kubernetes.io/hostname", "x"), Mark("unlabel", "node-role.kubernetes.io/worker")),
+    *(
+        Mark("taint", "node.k8s.io/x", "", "NoSchedule"),
+        Mark("untaint", "node.kubernetes.io/unschedulable", "", "NoSchedule"),
+    ),
+    *(Mark("untaint", key, "", "NoSchedule") for key in ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")),
+    *(Mark("taint", "a.karpenter.sh/b", "", "NoExecute"), Mark("unlabel", SIMULATED)),
+    *(
+        Mark("taint", "a", "", "Sometimes"),
+        Mark("delete", "a"),
+        Mark("label", "Ex_ample/a"),
+        Mark("label", f"{'a' * 254}/a"),
+    ),
+    *(Mark("taint", "a b", "", "NoSchedule"), Mark("label", "a" * 64), Mark("taint", "a", "<b>", "NoSchedule")),
+    *(Mark("label", "disk", "ssd"), Mark("unlabel", "nothing")),
+    *(Mark("taint", "team", "a", "NoExecute"), Mark("untaint", "team", "", "NoSchedule")),
 )
-def test_forbidden_mark_is_refused_with_a_reason(mark: Mark, words: str) -> None:
-    assert words in (refusal(mark, marked_node()) or "")
+
+
+def test_refusals_of_marks_are_as_stored() -> None:
+    marked = marked_node(labels={"disk": "ssd"}, taints=[{"key": "team", "value": "a", "effect": "NoExecute"}])
+    lines = [f"# {mark.action} {str(mark)[-70:]}\n{refusal(mark, marked)}" for mark in MARKS]
+    assert_golden("words-of-marks", "\n".join(lines), ending="txt")
+
+
+def test_fates_of_drained_pods_are_as_stored() -> None:
+    labels, keep = {"app": "a"}, budget("keep", {"app": "a"}, 0)
+    drained = plan(
+        running("a-static", annotations={"kubernetes.io/config.mirror": "x"}),
+        running("an-agent", owner=owned("DaemonSet")),
+        running("anchored", owner=owned("ConfigMap"), labels=labels),
+        builders.pod("ended", node="n1", phase="Failed"),
+        running("head", owner=owned("ReplicaSet"), labels={APP_COMPONENT: HEAD}),
+        running("placeholder", labels={APP_COMPONENT: PLACEHOLDER, APP_NAME: MANAGER}, spec={"priority": -10}),
+        running("twice", owner=owned("ReplicaSet"), labels={"app": "c"}),
+        running("worker", owner=owned("ReplicaSet"), labels={APP_COMPONENT: WORKER}),
+        budgets=(keep, budget("one", {"app": "c"}, 1), budget("two", {"app": "c"}, 1)),
+    )
+    lines = [
+        f"# {name}: {pod.fate}{', comes back' if pod.comes_back else ''}\n{pod.why} {pod.forbids or ''}".rstrip()
+        for name, pod in drained.items()
+    ]
+    assert_golden("words-of-drains", "\n".join(lines), ending="txt")
+
+
+@pytest.mark.parametrize("action", ["taint", "untaint", "label", "unlabel"])
+def test_patch_of_a_mark_changes_what_it_names_alone(action: str) -> None:
+    before: RawObject = {**builders.node("n1", labels={"disk": "ssd", "zone": "a"}), "spec": {"taints": TAINTS}}
+    mark = Mark(action, "team" if action.endswith("taint") else "disk", "b", "NoExecute")
+    after = merge_patch(before, patch_with(before, mark))
+    assert decode(after, Node).metadata.labels == with_mark(decode(before, Node), mark).metadata.labels
+    assert decode(after, Node).spec.taints == with_mark(decode(before, Node), mark).spec.taints
+    assert after != before
+    assert patch_with({"metadata": {}}, mark)["metadata"]["resourceVersion"] is None
+
+
+TAINTS = [{"key": "team", "value": "a", "effect": effect} for effect in ("NoExecute", "NoSchedule")]
 
 
 def test_key_resembling_kubernetes_keys_is_allowed() -> None:

@@ -100,7 +100,7 @@ def test_refusal_is_a_page_for_each_role_met(code: str, title: str, world: World
 
 
 def test_methods_without_a_row_are_refused(world: World) -> None:
-    client, wrong = world.client("admin"), {}
+    client, wrong = world.client("admin"), dict[tuple[str, str], str]()
     for route, methods in METHODS.items():
         path = world.path(next(row for row in HTTP if row.route == route))
         unknown = {"GET", "POST", "PUT", "DELETE"} - methods

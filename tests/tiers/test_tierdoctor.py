@@ -267,6 +267,16 @@ def test_problems_of_tiers_are_as_stored() -> None:
         "larger than a node, and its executor": problem_of(large, pool(EIGHT)),
         "a tainted node": problem_of(asks(), pool(tainted)),
         "a tainted node and a cordoned one": problem_of(asks(), pool(tainted, cordoned)),
+        "a node with two taints": problem_of(
+            asks(), pool({**EIGHT, "taints": [GPU_TAINT, {**GPU_TAINT, "key": "team"}]})
+        ),
+        "two cordoned nodes": problem_of(asks(), pool(cordoned, cordoned)),
+        "a kibibyte more than a node": problem_of(asks(1000, 32 * GIB + 1024), pool(EIGHT)),
+        "more cores and GPUs than a node": problem_of(asks(9000, **{GPU: 2}), pool({**EIGHT, "extended": {GPU: "1"}})),
+        "the cores of one node and the memory of another": problem_of(
+            asks(8000, 32 * GIB), pool({**EIGHT, "memory": "16Gi"}, {**EIGHT, "cpu": "4"})
+        ),
+        "no node yet, and one at most": problem_of(asks(), pool(maximum=1)),
         "no node for ever": problem_of(asks(), pool(maximum=0)),
         "no node yet": problem_of(asks(), pool(maximum=3)),
         "larger than the nodes last seen": problem_of(asks(8000), at_zero(EIGHT)),

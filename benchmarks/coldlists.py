@@ -44,7 +44,7 @@ async def measured(pods: int) -> None:
     from benchmarks.pages import filled
     from dashboard.executions.pages.executions import EXECUTIONS as PAGE
     from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-    from grid.runtime import using_runtime
+    from tests.support.runtime import using_runtime
 
     runtime, _ = filled(pods)
     for pod in list(runtime.pods.values())[::RESTARTED_OF]:

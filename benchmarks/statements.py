@@ -32,10 +32,9 @@ Times = dict[str, list[tuple[float, float]]]  # of each text: milliseconds by th
 def measure(ended: int, active: int) -> None:
     from django.db import connection
 
-    from grid.runtime import using_runtime
     from grid.runtime.executionrows import read_rows
     from tests.support.cluster import FakeCluster
-    from tests.support.runtime import runtime_of
+    from tests.support.runtime import runtime_of, using_runtime
 
     logging.disable(logging.WARNING)  # pages that are not for somebody
     history.people()

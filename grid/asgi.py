@@ -9,6 +9,8 @@ import os
 import warnings
 
 from django.core.asgi import get_asgi_application
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
 
 from grid.core.regexes import Expression
 
@@ -16,6 +18,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
 # Static files are read in a thread and are small; Django warns of each such response under ASGI all the same.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 django_application = get_asgi_application()
+# They look after the connections of the thread that they run in, as `grid.database.threads` does around each piece of work. Here they would
+# take a request's first turn in a thread for nothing.
+for look_after in (close_old_connections, reset_queries):
+    request_started.disconnect(look_after)
 
 # Imported after Django is set up: they import models.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402

@@ -115,20 +115,20 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "dashboard.shell.middleware.measured",
-    "dashboard.shell.middleware.unstored",
-    "django.middleware.security.SecurityMiddleware",
+    "dashboard.shell.middleware.UnstoredMiddleware",
+    "dashboard.shell.middleware.SecurityMiddleware",
     "dashboard.shell.middleware.ContentSecurityPolicyMiddleware",
-    "dashboard.shell.middleware.own_origin",
+    "dashboard.shell.middleware.OwnOriginMiddleware",
     "dashboard.shell.middleware.StaticFilesMiddleware",
-    "django.middleware.gzip.GZipMiddleware",
+    "dashboard.shell.middleware.GZipMiddleware",
     "dashboard.shell.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "dashboard.files.uploadnames.exact_names",  # before the next, which reads the form
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "dashboard.shell.middleware.CommonMiddleware",
+    "dashboard.files.uploadnames.ExactNamesMiddleware",  # before the next, which reads the form
+    "dashboard.shell.middleware.CsrfViewMiddleware",
+    "dashboard.shell.middleware.AuthenticationMiddleware",
     "dashboard.shell.middleware.LoginRequiredMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "dashboard.shell.middleware.MessageMiddleware",
+    "dashboard.shell.middleware.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "grid.urls"

@@ -200,7 +200,7 @@ class MachineForm(forms.Form):
 
 
 class LaunchForm(MachineForm):
-    """The form of one `kind` of execution; `own` is that kind's section, `attached` that of the kind that may come along."""
+    """The form of one `kind` of execution; `own` is that kind's section."""
 
     project = _choice(
         _("Project"), _("Choose a project."), _("Choose one of your projects; this one is archived or not yours.")
@@ -231,11 +231,16 @@ class LaunchForm(MachineForm):
         if not self.has_machine:
             del self.fields["environment"], self.fields["tier"]
         environment = self.chosen_row("environment")
-        place = SectionPlace(user, self.initial, environment, slots, False, like.own if like else None)
-        of_attached = replace(place, is_attached=True, like=like.attached if like else None)
-        self.own: LaunchSection | None = section.offered(data, place) if section is not None else None
-        other = SECTIONS.get(self.attached_kind)
-        self.attached: LaunchSection | None = other.offered(data, of_attached) if other else None
+        self._place = SectionPlace(user, self.initial, environment, slots, False, like.own if like else None)
+        self._like = like
+        self.own: LaunchSection | None = section.offered(data, self._place) if section is not None else None
+
+    @cached_property
+    def attached(self) -> LaunchSection | None:
+        """The section of the kind that may come along; None when it is not offered. What is sent without one never reads what it offers."""
+        section = SECTIONS.get(self.attached_kind)
+        place = replace(self._place, is_attached=True, like=self._like.attached if self._like else None)
+        return section.offered(self.data if self.is_bound else None, place) if section else None
 
     @property
     def wants_attached(self) -> bool:

@@ -4,15 +4,14 @@ Django's parser decodes HTML entities, drops what it does not count as printable
 and takes a backslash for a separator, all without a word. It runs before any view, as the CSRF middleware reads the form.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, QueryDict
 from django.http.multipartparser import MultiPartParser
 from django.utils.datastructures import ImmutableList, MultiValueDict
-from django.utils.decorators import sync_and_async_middleware
+from django.utils.deprecation import MiddlewareMixin
 
+from dashboard.shell.middleware import OnLoop
 from grid.core.regexes import Expression
 
 _UPLOADS = Expression(r"/projects/[^/]+/files/upload/")  # of other forms no name of a file is stored
@@ -25,28 +24,16 @@ class ExactNamesParser(MultiPartParser):
         return None if name in ("", ".", "..") else name
 
 
-@sync_and_async_middleware
-def exact_names(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Have the files of an upload into a project keep their names."""
+class ExactNamesMiddleware(OnLoop, MiddlewareMixin):
+    """Has the files of an upload into a project keep their names."""
 
-    async def later(request: HttpRequest) -> Any:
-        _keep_names(request)
-        return await get_response(request)
+    def process_request(self, request: HttpRequest) -> None:
+        if request.method != "POST" or not _UPLOADS.fullmatch(request.path_info):
+            return
 
-    def now(request: HttpRequest) -> Any:
-        _keep_names(request)
-        return get_response(request)
+        def parsed(meta: Any, body: Any) -> tuple[QueryDict, MultiValueDict[str, Any]]:
+            # As HttpRequest.parse_file_upload, which names its parser itself.
+            request.upload_handlers = ImmutableList(request.upload_handlers)
+            return ExactNamesParser(meta, body, request.upload_handlers, request.encoding).parse()
 
-    return later if iscoroutinefunction(get_response) else now
-
-
-def _keep_names(request: HttpRequest) -> None:
-    if request.method != "POST" or not _UPLOADS.fullmatch(request.path_info):
-        return
-
-    def parsed(meta: Any, body: Any) -> tuple[QueryDict, MultiValueDict[str, Any]]:
-        # As HttpRequest.parse_file_upload, which names its parser itself.
-        request.upload_handlers = ImmutableList(request.upload_handlers)
-        return ExactNamesParser(meta, body, request.upload_handlers, request.encoding).parse()
-
-    request.parse_file_upload = parsed  # type: ignore[assignment, method-assign]
+        request.parse_file_upload = parsed  # type: ignore[assignment, method-assign]

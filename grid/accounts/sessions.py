@@ -59,6 +59,7 @@ class SessionStore(SessionBase):
     """The store behind request.session in Django, Channels and the admin."""
 
     seen_at: datetime | None = None  # of the loaded session
+    _is_touch_due: bool | None = None
 
     def load(self) -> dict[str, Any]:
         """Return the session's data; {} without a key when it has ended. Loading does not count as use: see `touch`."""
@@ -109,9 +110,15 @@ class SessionStore(SessionBase):
     def clear_expired(cls) -> None:
         purge(timezone.now())
 
+    def is_touch_due(self, now: datetime) -> bool:
+        """Return whether `touch` writes; decided once, for on the event loop it may not."""
+        if self._is_touch_due is None and self.seen_at is not None:
+            self._is_touch_due = self.seen_at <= now - SEEN_PRECISION
+        return bool(self._is_touch_due)
+
     def touch(self, now: datetime) -> None:
         """Record that somebody uses the loaded session."""
-        if self.session_key and self.seen_at is not None and self.seen_at <= now - SEEN_PRECISION:
+        if self.session_key and self.is_touch_due(now):
             touch([stored_key(self.session_key)], now)
 
     def _columns(self, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -151,16 +150,6 @@ def get_runtime() -> Runtime:
 def has_sandbox() -> bool:
     """Return True when the cluster is known to be the embedded one; False before the runtime is started."""
     return bool(_current) and _current[-1].has_sandbox
-
-
-@contextmanager
-def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
-    """Make `get_runtime` return this runtime, for a test."""
-    _current.append(runtime)
-    try:
-        yield runtime
-    finally:
-        _current.remove(runtime)
 
 
 async def start_runtime() -> Runtime:

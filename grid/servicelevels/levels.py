@@ -70,106 +70,72 @@ _START_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 
 LEVELS: tuple[ServiceLevel, ...] = (
     ServiceLevel(
-        id="start-time",
-        runbook="start-up-time",
-        title=_("Start-up time"),
+        id="start-time", runbook="start-up-time", title=_("Start-up time"),
         promise=_("{objective} of starts run within {threshold} of their launch."),
-        explained=_(
-            "From the launch until the execution runs, its wait in the queue included. One that ended before it ran is not counted."
-        ),
+        explained=_("From the launch until the execution runs, its wait in the queue included. One that ended before it ran is not "
+                    "counted."),
         counted=_("starts that ran"),
         bad=_slower(_STARTS, 'ran="true"'),
         total=_increase(f"{_STARTS}_count", 'ran="true"'),
-        objective=9_500,
-        threshold=300,
-        steps=_START_STEPS,
-        unit="seconds",
+        objective=9_500, threshold=300, steps=_START_STEPS, unit="seconds",
     ),
     ServiceLevel(
-        id="queue-time",
-        title=_("Queue time"),
+        id="queue-time", title=_("Queue time"),
         promise=_("{objective} of starts get their slots within {threshold}."),
         explained=_("From the launch until slots are reserved. A person over the quota waits too, and counts."),
         counted=_("starts"),
         bad=_slower(_PHASES, 'phase="queued"') + " or vector(0)",
         total=_increase(f"{_STARTS}_count"),
-        objective=9_500,
-        threshold=600,
-        steps=_START_STEPS,
-        unit="seconds",
+        objective=9_500, threshold=600, steps=_START_STEPS, unit="seconds",
     ),
     ServiceLevel(
-        id="queue-length",
-        title=_("Queue length"),
+        id="queue-length", title=_("Queue length"),
         promise=_("In {objective} of the time no more than {threshold} executions are queued."),
         explained=_("Looked at each minute, of all people together."),
         counted=_("minutes"),
         bad=f"sum_over_time(({_QUEUED} > bool $threshold)[$window:$step])",
         total=f"count_over_time({_QUEUED}[$window:$step])",
-        objective=9_500,
-        threshold=100,
-        highest_threshold=1_000_000,
-        unit="executions",
-        fewest=1,
+        objective=9_500, threshold=100, highest_threshold=1_000_000, unit="executions", fewest=1,
     ),
     ServiceLevel(
-        id="failure-rate",
-        title=_("Failure rate"),
+        id="failure-rate", title=_("Failure rate"),
         promise=_("{objective} of executions end without an error of the platform."),
-        explained=_(
-            "A program that fails by itself is not counted as bad, nor is a full quota, or a secret or files that are gone."
-        ),
+        explained=_("A program that fails by itself is not counted as bad, nor is a full quota, or a secret or files that are gone."),
         counted=_("executions that ended"),
-        bad=_increase("compute_grid_execution_failures_total", 'state="error"', f'reason!~"{_REASONS}"')
-        + " or vector(0)",
+        bad=_increase("compute_grid_execution_failures_total", 'state="error"', f'reason!~"{_REASONS}"') + " or vector(0)",
         total=_increase("compute_grid_execution_states_entered_total", f'state=~"{"|".join(ENDED)}"'),
         objective=9_900,
     ),
     ServiceLevel(
-        id="event-to-screen",
-        title=_("Event to screen"),
+        id="event-to-screen", title=_("Event to screen"),
         promise=_("{objective} of updates reach the browser within {threshold}."),
-        explained=_(
-            "From the moment the dashboard hears of a change in the cluster until it has sent it to a browser that shows it."
-        ),
+        explained=_("From the moment the dashboard hears of a change in the cluster until it has sent it to a browser that shows it."),
         counted=_("updates"),
         bad=_slower(_SCREEN),
         total=_increase(f"{_SCREEN}_count"),
-        objective=9_900,
-        threshold=1000,
-        steps=(100, 500, 1000, 5000),
-        unit="milliseconds",
-        steps_of_second=1000,
-        fewest=100,
+        objective=9_900, threshold=1000, steps=(100, 500, 1000, 5000), unit="milliseconds",
+        steps_of_second=1000, fewest=100,
     ),
     ServiceLevel(
-        id="pages",
-        runbook="availability-of-pages",
-        title=_("Availability of pages"),
+        id="pages", runbook="availability-of-pages", title=_("Availability of pages"),
         promise=_("{objective} of requests are answered without an error of the server."),
         explained=_("Bad is an answer with a code from 500. Requests that reached no web process are not seen here."),
         counted=_("requests"),
         bad=_increase(f"{_REQUESTS}_count", 'code=~"5.."') + " or vector(0)",
         total=_increase(f"{_REQUESTS}_count"),
-        objective=9_950,
-        fewest=100,
+        objective=9_950, fewest=100,
     ),
     ServiceLevel(
-        id="workspaces",
-        runbook="availability-of-workspaces",
-        title=_("Availability of workspaces"),
+        id="workspaces", runbook="availability-of-workspaces", title=_("Availability of workspaces"),
         promise=_("{objective} of requests reach the program in the pod."),
-        explained=_(
-            "Of requests to workspaces, apps and clusters through the proxy; bad is 502, 503 or 504. A program that its owner has "
-            "crashed counts too."
-        ),
+        explained=_("Of requests to workspaces, apps and clusters through the proxy; bad is 502, 503 or 504. A program that its owner has "
+                    "crashed counts too."),
         counted=_("requests"),
         bad=_increase(f"{_PROXIED}_count", 'code=~"502|503|504"') + " or vector(0)",
         total=_increase(f"{_PROXIED}_count"),
-        objective=9_950,
-        fewest=100,
+        objective=9_950, fewest=100,
     ),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from asgiref.sync import async_to_sync
 
 from grid.kube.redaction import HIDDEN
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime, using_runtime
+from grid.runtime import Runtime, new_runtime
 from tests.access.planted import Planted, plant, set_secrets
 from tests.access.table import ROLES
 from tests.access.world import build
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import using_runtime
 
 PLATFORM = "/overview/support/"
 # By the beginning of a file's name: the page that shows the same.

@@ -57,7 +57,8 @@ def prepare_database() -> None:
 async def serve(port: int) -> None:
     from grid.asgi import application
     from grid.models.dataplane import LOCAL
-    from grid.runtime import lives_of, new_runtime, started, using_runtime
+    from grid.runtime import lives_of, new_runtime, started
+    from tests.support.runtime import using_runtime
 
     cluster = FakeCluster()
     runtime = new_runtime({LOCAL: cluster})

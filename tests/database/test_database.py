@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,12 +14,14 @@ from django.core.asgi import get_asgi_application
 from django.db import OperationalError, connection
 from django.forms import ModelMultipleChoiceField, ValidationError
 from django.http import HttpRequest, HttpResponse
+from django.test import AsyncClient
 from django.urls import path
 from django.utils.module_loading import import_string
 from pytest_django import Settings
 
+from grid.asgi import django_threads as dashboard
 from grid.database import threads as database
-from grid.database.threads import DatabaseThreads, RequestThreads
+from grid.database.threads import DatabaseThreads, RequestThreads, _Executor
 from grid.database.trouble import DatabaseTrouble, trouble_of
 from grid.models import User
 from tests.support.database import ON_POSTGRESQL, SlowQuery
@@ -166,13 +168,13 @@ def quick_view(request: HttpRequest) -> HttpResponse:
 urlpatterns = [path("slow/", slow_view), path("quick/", quick_view)]
 
 
-async def status_of(application: Any, address: str) -> int:
+async def status_of(application: Any, address: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> int:
     scope = {
         "type": "http",
         "method": "GET",
         "path": address,
         "query_string": b"",
-        "headers": [(b"host", b"127.0.0.1:8000")],
+        "headers": [(b"host", b"127.0.0.1:8000"), *headers],
         "client": ("127.0.0.1", 1),
     }
     untyped: Any = ApplicationCommunicator
@@ -194,6 +196,40 @@ async def test_views_waiting_outside_the_database_hold_no_thread(settings: Setti
         assert await status_of(application, "/quick/") == 200
         SlowViews.may_answer.set()
         assert set(await asyncio.gather(*waiting)) == {200}
+    finally:
+        await database.close_threads()
+
+
+class Turns:
+    """Counts the pieces of work that a request has done in threads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        submit = _Executor.submit
+
+        def counted(executor: _Executor, *args: Any, **kwargs: Any) -> Any:
+            self.taken += executor is database.requests.executor
+            return submit(executor, *args, **kwargs)
+
+        monkeypatch.setattr(_Executor, "submit", counted)
+
+    async def of(self, user: User, path: str) -> int:
+        self.taken = 0
+        client = AsyncClient()
+        await client.aforce_login(user)
+        cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
+        assert await status_of(dashboard, path, [(b"cookie", cookies.encode())]) == 200
+        return self.taken
+
+
+async def test_page_takes_few_turns_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a place in a line behind all other requests. Django's own middleware would take some fifteen more."""
+    user = await User.objects.acreate_user("alice")
+    database.open_threads()
+    try:
+        # Who asks; the page; its compression; its end. And a beginning, once Django's test client has been used: it connects the
+        # receivers of `request_started` again.
+        assert await Turns(monkeypatch).of(user, "/account/") <= 5
     finally:
         await database.close_threads()
 

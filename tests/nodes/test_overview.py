@@ -48,7 +48,7 @@ from grid.kube.store import Freshness
 from grid.models import AuditEntry, PlatformReport, State, User
 from grid.models.dataplane import LOCAL
 from grid.nodes.scaledown import ScaleDownRules
-from grid.runtime import Runtime, new_runtime, using_runtime
+from grid.runtime import Runtime, new_runtime
 from grid.runtime.controllerlease import ControllerAway
 from tests.conftest import People, page_at
 from tests.executions.executing import (
@@ -65,7 +65,7 @@ from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
-from tests.support.runtime import fill, renew_lease
+from tests.support.runtime import fill, renew_lease, using_runtime
 
 STATUS = "nodeGroups: [{name: default, health: {cloudProviderTarget: 3, minSize: 1, maxSize: 5}}]"
 

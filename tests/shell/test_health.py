@@ -17,10 +17,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from grid.kube.resources import EVENTS
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, lives_of, new_runtime, started, using_runtime
+from grid.runtime import Runtime, lives_of, new_runtime, started
 from tests.access.policy import STRICT, nonce_of, policy_of
 from tests.conftest import People, client_of
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import using_runtime
 from tests.support.virtual import cancelled, until, virtual_time
 
 

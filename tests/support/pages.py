@@ -11,12 +11,12 @@ from grid.core.labels import NODE_POOL
 from grid.kube.objects import Node
 from grid.models import HardwareTier
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime, using_runtime
+from grid.runtime import Runtime, new_runtime
 from tests.conftest import People
 from tests.shell.live import Clock
 from tests.support.builders import MOMENT, decode, node
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import become, fill
+from tests.support.runtime import become, fill, using_runtime
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """A runtime over the fake cluster, filled from it at once and with no task running."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -11,11 +12,21 @@ from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, Resource
 from grid.kube.store import HasMetadata, Store
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime
+from grid.runtime import Runtime, _current, new_runtime
 from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
 
 T = TypeVar("T", bound=HasMetadata)
+
+
+@contextmanager
+def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
+    """Make `get_runtime` return this runtime."""
+    _current.append(runtime)
+    try:
+        yield runtime
+    finally:
+        _current.remove(runtime)
 
 
 def become(store: Store[T], objects: Iterable[T]) -> None:

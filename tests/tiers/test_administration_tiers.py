@@ -13,13 +13,14 @@ from grid.configuration import WARM_PLACES
 from grid.executions.spec import pod_columns, tier_spec
 from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
-from grid.runtime import new_runtime, using_runtime
+from grid.runtime import new_runtime
 from grid.tiers.warmhours import DAYS
 from tests.administration.administering import TIER, version_of
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
+from tests.support.runtime import using_runtime
 
 pytestmark = pytest.mark.usefixtures("two_pools")
 

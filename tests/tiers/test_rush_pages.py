@@ -19,7 +19,7 @@ from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import AuditEntry, ConfigRecord, Environment, HardwareTier, RushPlan, StartUp
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime, using_runtime
+from grid.runtime import Runtime, new_runtime
 from grid.tiers.placeholders import PRIORITY
 from grid.tiers.rush import ImageNodes, MeasuredTime, RushFacts, RushTimes, plan_rush
 from grid.tiers.warmhours import WarmHours
@@ -30,7 +30,7 @@ from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
-from tests.support.runtime import fill
+from tests.support.runtime import fill, using_runtime
 
 PAGE = "/rush/"
 IMAGE = "compute-grid/jupyterlab:4.6"

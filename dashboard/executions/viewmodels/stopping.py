@@ -50,75 +50,53 @@ class BulkQuestion:
 STOP = BulkQuestion(
     title=_("Stop several"),
     headline=lambda count: ngettext("Stop {count} execution", "Stop {count} executions", count),
-    nothing=_("Nothing to stop"),
-    impossible=_("None of these can be stopped."),
-    left=_("Not stopped"),
-    consequence=_(
-        "Files in their projects are kept. What is only in the programs' memory is lost. Workspaces can be resumed later."
-    ),
-    keep=_("Keep them running"),
-    style="danger",
-)
+    nothing=_("Nothing to stop"), impossible=_("None of these can be stopped."), left=_("Not stopped"),
+    consequence=_("Files in their projects are kept. What is only in the programs' memory is lost. Workspaces can be resumed later."),
+    keep=_("Keep them running"), style="danger",
+)  # fmt: skip
 STOP_RUNS = replace(
     STOP,
     title=_("Stop the runs of several"),
     headline=lambda count: ngettext("Stop the runs of {count} job", "Stop the runs of {count} jobs", count),
     unchosen=_("Select jobs in the list first."),
-    consequence=_(
-        "Waiting runs are not started, and stopped runs are not retried. Schedules continue. Files in their projects are kept."
-    ),
-)
+    consequence=_("Waiting runs are not started, and stopped runs are not retried. Schedules continue. Files in their projects are kept."),
+)  # fmt: skip
 WRITE = BulkQuestion(
     title=_("Write to the owners of several"),
-    headline=lambda count: ngettext(
-        "Write to the owners of {count} execution", "Write to the owners of {count} executions", count
-    ),
-    nothing=_("Nothing to write about"),
-    impossible=_("None of these can be written about."),
-    left=_("Not written about"),
-    consequence=_(
-        "Each owner gets one notification, with your name, your text and the names of the owner’s own executions in this selection."
-    ),
+    headline=lambda count: ngettext("Write to the owners of {count} execution", "Write to the owners of {count} executions", count),
+    nothing=_("Nothing to write about"), impossible=_("None of these can be written about."), left=_("Not written about"),
+    consequence=_("Each owner gets one notification, with your name, your text and the names of the owner’s own executions in this "
+                  "selection."),
     keep=_("Write nothing"),
-)
+)  # fmt: skip
 HOLD = BulkQuestion(
     title=_("Hold several"),
     headline=lambda count: ngettext("Hold {count} execution", "Hold {count} executions", count),
-    nothing=_("Nothing to hold"),
-    impossible=_("None of these can be held."),
-    left=_("Not held"),
-    consequence=_(
-        "They do not start until an operator releases them, and others go ahead of them. Their owners see the reason and your name."
-    ),
+    nothing=_("Nothing to hold"), impossible=_("None of these can be held."), left=_("Not held"),
+    consequence=_("They do not start until an operator releases them, and others go ahead of them. Their owners see the reason and "
+                  "your name."),
     keep=_("Let them wait for their turn"),
     done=lambda count: ngettext("{count:,} execution held.", "{count:,} executions held.", count),
     none_done=_("Nothing was held."),
-)
+)  # fmt: skip
 RELEASE = BulkQuestion(
     title=_("Release several"),
     headline=lambda count: ngettext("Release {count} execution", "Release {count} executions", count),
-    nothing=_("Nothing to release"),
-    impossible=_("None of these can be released."),
-    left=_("Not released"),
+    nothing=_("Nothing to release"), impossible=_("None of these can be released."), left=_("Not released"),
     consequence=_("Each starts when its turn comes. Their owners see the change and your name."),
     keep=_("Keep them held"),
     done=lambda count: ngettext("{count:,} execution released.", "{count:,} executions released.", count),
     none_done=_("Nothing was released."),
-)
+)  # fmt: skip
 CANCEL = BulkQuestion(
     title=_("Cancel several"),
     headline=lambda count: ngettext("Cancel {count} execution", "Cancel {count} executions", count),
-    nothing=_("Nothing to cancel"),
-    impossible=_("None of these can be cancelled."),
-    left=_("Not cancelled"),
-    consequence=_(
-        "They leave the queue and do not start. Launched again, they wait at the end of it. Files in their projects are kept."
-    ),
-    keep=_("Let them wait"),
-    style="danger",
+    nothing=_("Nothing to cancel"), impossible=_("None of these can be cancelled."), left=_("Not cancelled"),
+    consequence=_("They leave the queue and do not start. Launched again, they wait at the end of it. Files in their projects are kept."),
+    keep=_("Let them wait"), style="danger",
     done=lambda count: ngettext("{count:,} execution cancelled.", "{count:,} executions cancelled.", count),
     none_done=_("Nothing was cancelled."),
-)
+)  # fmt: skip
 QUEUE_QUESTIONS: Mapping[Decision, BulkQuestion] = {"hold": HOLD, "release": RELEASE, "cancel": CANCEL}
 
 

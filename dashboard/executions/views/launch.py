@@ -59,7 +59,6 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     kinds = [kind for kind in _ORDER if kind in offered]
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
-    held, last = launch_facts.slots_of(user), launch_facts.last_launches(user)
     is_check = "check" in request.POST or "choose" in request.POST
     notes: list[str] = []
     if request.method == "POST":
@@ -68,7 +67,8 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
             return launched
     elif (again := _of_own_job(user, model)) and "kind" not in request.GET:
         return redirect(again)
-    else:
+    held, last = launch_facts.slots_of(user), launch_facts.last_launches(user)
+    if request.method != "POST":
         wanted = _wanted(kind, model) | linked(request.GET)
         initial, free = last.first_choices(kind) | wanted, held.maximum - held.used
         form = LaunchForm(initial=initial, user=user, kind=kind, slots=free, pools=known.pools)

@@ -1,0 +1,107 @@
+"""Launches through the real form, while PODS run: many people at once, and the page and the submission alone.
+
+    .venv/bin/python -m benchmarks.formlaunches [--pods 5000] [--people 20] [--launches 200]
+    .venv/bin/python -m tests.support.postgresql .venv/bin/python -m benchmarks.formlaunches    (on PostgreSQL)
+
+The cluster is an embedded one with simulated executions, and the web process is a real one; nothing admits what is launched. Each person
+has a form of their own for each launch, and all forms are sent at once, in one session for each person. Reported: launches a second, the
+time of a submission and the web process's CPU for it; and the same for one form after the other. Nothing may fail.
+"""
+
+import argparse
+import asyncio
+import re
+import statistics
+import time
+from collections.abc import Sequence
+from itertools import cycle, islice
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from benchmarks.stage import Stage, add_size, cookie, log_in, stage, title
+
+if TYPE_CHECKING:
+    from grid.models import User
+
+_TOKENS = re.compile(r'name="(csrfmiddlewaretoken|token)" value="([^"]+)"')
+_ALONE = 20  # submissions, one after the other
+_FORM = {"kind": "workspace", "title": "Of the benchmark", "project": "bench", "environment": "bench", "tier": "bench"}
+
+
+def newcomers(number: int) -> "list[User]":
+    """People who have launched nothing and contribute to one project, each with a session of theirs."""
+    from grid import configuration as central
+    from grid.models import ConfigRecord, Environment, HardwareTier, Membership, Project, User
+
+    Environment.objects.create(id="bench", name="Bench", image="bench:1", port=8888)
+    HardwareTier.objects.create(id="bench", name="Bench", node_pool="default", cores="0.1", memory="100Mi")
+    project = Project.objects.create(id="bench", name="Bench")
+    people = [User.objects.create_user(f"bench-{place}") for place in range(number)]
+    contributes = Membership.Role.CONTRIBUTOR
+    Membership.objects.bulk_create(Membership(project=project, user=user, role=contributes) for user in people)
+    for limit in (central.WAITING_PER_PERSON, central.WAITING_PER_PROJECT, central.GLOBAL_QUEUE_LIMIT):
+        ConfigRecord.objects.update_or_create(key=limit.key, defaults={"value": "100000"})
+    return people
+
+
+async def opened(http: aiohttp.ClientSession, key: str) -> dict[str, str]:
+    """A form as its page gives it to that person, filled in."""
+    async with http.get("/launch/", headers={"Cookie": cookie(key)}) as answer:
+        page = await answer.text()
+        assert answer.status == 200, page
+        csrf = "; ".join(f"{name}={morsel.value}" for name, morsel in answer.cookies.items() if "csrf" in name)
+    return dict(_TOKENS.findall(page)) | _FORM | {"cookie": csrf}
+
+
+async def sent(http: aiohttp.ClientSession, key: str, form: dict[str, str], origin: str) -> float:
+    """Seconds until the answer says that it is launched."""
+    fields = {name: value for name, value in form.items() if name != "cookie"}
+    headers = {"Cookie": f"{cookie(key)}; {form['cookie']}", "Origin": origin}
+    began = time.perf_counter()
+    async with http.post("/launch/", data=fields, headers=headers, allow_redirects=False) as answer:
+        text = await answer.text()
+        assert answer.status == 302, text[:3000]
+    return time.perf_counter() - began
+
+
+async def measure(ready: Stage, keys: Sequence[str], launches: int) -> None:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(ready.url, connector=connector) as http:
+        await opened(http, keys[0])
+        pages = []
+        for _ in range(_ALONE):
+            began = time.perf_counter()
+            await opened(http, keys[0])
+            pages.append(time.perf_counter() - began)
+        say("the form alone", pages)
+        alone = [await sent(http, keys[0], await opened(http, keys[0]), ready.url) for _ in range(_ALONE)]
+        say("a submission alone", alone)
+        forms = [(key, await opened(http, key)) for key in islice(cycle(keys), launches)]
+        began, cpu = time.perf_counter(), ready.cpu_seconds()
+        times = await asyncio.gather(*(sent(http, key, form, ready.url) for key, form in forms))
+        seconds, cpu = time.perf_counter() - began, ready.cpu_seconds() - cpu
+        say(f"{launches} at once", times)
+        print(
+            f"{launches / seconds:.1f} launches a second, {cpu / launches * 1000:.1f} ms of the web process's CPU each"
+        )
+
+
+def say(name: str, seconds: Sequence[float]) -> None:
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    print(f"{name:20} p50 {cuts[49] * 1000:7.1f} ms   p99 {cuts[98] * 1000:7.1f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_size(parser, nodes=1000, pods=5000)
+    parser.add_argument("--people", type=int, default=20)
+    parser.add_argument("--launches", type=int, default=200)
+    options = parser.parse_args()
+    with stage(options) as ready:
+        print(title(options))
+        asyncio.run(measure(ready, log_in(newcomers(options.people)), options.launches))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,9 +6,8 @@ these, `records`, `viewmodels.execution`, `viewmodels.node_reasons`, `viewmodels
 """
 
 PUBLIC = (
-    "forms", "history", "kinds", "launch_facts", "pages.execution", "pages.execution_pods", "pages.execution_rows",
-    "pages.executions", "records", "urls", "viewmodels.execution", "viewmodels.execution_actions",
-    "viewmodels.execution_groups", "viewmodels.executions_view", "viewmodels.launch", "viewmodels.manifest",
-    "viewmodels.node_reasons", "viewmodels.stopping", "viewmodels.timeline", "views.executions", "views.launch",
-    "views.stopping",
+    "forms", "history", "kinds", "launch_facts", "pages.execution", "pages.execution_pods", "pages.execution_rows", "pages.executions",
+    "records", "urls", "viewmodels.execution", "viewmodels.execution_actions", "viewmodels.execution_groups", "viewmodels.executions_view",
+    "viewmodels.launch", "viewmodels.manifest", "viewmodels.node_reasons", "viewmodels.stopping", "viewmodels.timeline",
+    "views.executions", "views.launch", "views.stopping",
 )  # fmt: skip

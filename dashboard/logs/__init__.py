@@ -5,6 +5,5 @@ log's view-models and `views.logs`.
 """
 
 PUBLIC = (
-    "urls", "viewmodels.ansi", "viewmodels.knowledge", "viewmodels.log", "viewmodels.log_lines", "views.knowledge",
-    "views.logs",
+    "urls", "viewmodels.ansi", "viewmodels.knowledge", "viewmodels.log", "viewmodels.log_lines", "views.knowledge", "views.logs",
 )  # fmt: skip

@@ -32,8 +32,7 @@ WEBHOOK_TROUBLES = RuleTable[str](
     ("timed-out",
      r"context deadline exceeded|Client\.Timeout exceeded|i/o timeout|handshake timeout|context canceled|Timeout: request did not complete",
      _("it does not answer in time")),
-    ("unreachable",
-     r"no route to host|network is unreachable|no such host|connection reset by peer|\bEOF\b|broken pipe|lost connection",
+    ("unreachable", r"no route to host|network is unreachable|no such host|connection reset by peer|\bEOF\b|broken pipe|lost connection",
      _("it cannot be reached")),
     ("answer", r"invalid webhook response|undecodable patch|unsupported patch type|expected webhook response",
      _("its answer is not understood")),
@@ -77,16 +76,12 @@ def _webhook_denied(match: Match) -> RefusalReason:
 
 
 def _webhook_down(match: Match) -> RefusalReason:
-    """It forbids nothing: nobody could be asked. The API server refuses all that the webhook guards until it is repaired."""
-    sentence = _("The cluster's webhook {name} has to allow it first, and could not be asked: {trouble}.")
-    sentence = sentence.format(name=match[1], trouble=_trouble(match[2] or ""))
-    return RefusalReason("webhook_down", sentence, _REPAIR, for_good=False)
-
-
-def _image_policy_down(match: Match) -> RefusalReason:
-    """Without `defaultAllow`, ImagePolicyWebhook forbids all pods while its backend does not answer, with Go's error as the reason."""
-    sentence = _("The cluster's image policy has to allow it first, and could not be asked: {trouble}.")
-    sentence = sentence.format(trouble=_trouble(match[1]))
+    """It forbids nothing: nobody could be asked. The API server refuses all that the webhook guards until it is repaired; without
+    `defaultAllow`, ImagePolicyWebhook refuses all pods while its backend does not answer, with Go's error as the reason."""
+    *names, why = match.groups()
+    which = _("webhook {name}", name=names[0]) if names else _("image policy")
+    sentence = _("The cluster's {which} has to allow it first, and could not be asked: {trouble}.")
+    sentence = sentence.format(which=which, trouble=_trouble(why or ""))
     return RefusalReason("webhook_down", sentence, _REPAIR, for_good=False)
 
 
@@ -137,23 +132,17 @@ REFUSALS = RuleTable[_Explain](
     ("webhook-down", r'(?s)failed calling webhook "([^"]+)"(?:: (.*))?', _webhook_down),
     ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', _webhook_denied),
     # The webhook has side effects, so it is not asked for what is only tried: nothing is known of the real object.
-    ("no-dry-run", r'admission webhook "(?P<name>[^"]+)" does not support dry run', _because(
-        NO_DRY_RUN, _("It cannot be tried: the cluster's rule {name} is asked only about real launches."),
-        _("You can launch it anyway."))),
-    ("policy-broken",
-     rf"(?s)[pP]{_BY_POLICY}(?:failed to configure \w+: (.+)|expression '.*' resulted in error: (.+))", _policy_broken),
+    ("no-dry-run", r'admission webhook "(?P<name>[^"]+)" does not support dry run', _because(NO_DRY_RUN,
+     _("It cannot be tried: the cluster's rule {name} is asked only about real launches."), _("You can launch it anyway."))),
+    ("policy-broken", rf"(?s)[pP]{_BY_POLICY}(?:failed to configure \w+: (.+)|expression '.*' resulted in error: (.+))", _policy_broken),
     ("policy", rf"(?s)ValidatingAdmissionP{_BY_POLICY}(?P<why>.+)", _because(
         "policy", _("The cluster's policy {name} forbids it: {why}"))),
     # A MutatingAdmissionPolicy forbids nothing by itself: each of its refusals is a failure to change the object.
-    ("mutating-policy",
-     r"""(?s)\bpolicy ['"](?P<name>[^'"]+)['"](?: with binding ['"][^'"]+['"])? denied request: (?P<error>.+)""",
-     _because("policy_broken", _("The cluster's policy {name} has to change it first, and failed: {error}"),
-              _CORRECT_POLICY)),
-    ("image-policy",
-     r"(?s)image policy webh?ook backend denied one or more images: (.+)|one or more images rejected by webhook backend",
+    ("mutating-policy", r"""(?s)\bpolicy ['"](?P<name>[^'"]+)['"](?: with binding ['"][^'"]+['"])? denied request: (?P<error>.+)""",
+     _because("policy_broken", _("The cluster's policy {name} has to change it first, and failed: {error}"), _CORRECT_POLICY)),
+    ("image-policy", r"(?s)image policy webh?ook backend denied one or more images: (.+)|one or more images rejected by webhook backend",
      _image_denied),
-    ("image-policy-down",
-     r'(?s)is forbidden: (?:Post "?https?://[^\s"]+"?: |[Ee]rror contacting webhook: )(.+)', _image_policy_down),
+    ("image-policy-down", r'(?s)is forbidden: (?:Post "?https?://[^\s"]+"?: |[Ee]rror contacting webhook: )(.+)', _webhook_down),
     # AlwaysPullImages changes every pod itself; it refuses what another webhook has changed back.
     ("always-pull", r"is forbidden: spec\.\S+\.imagePullPolicy: Unsupported value", _because(
         "image_policy", _("The cluster takes only pods that pull their image at each start (AlwaysPullImages)."),
@@ -161,17 +150,14 @@ REFUSALS = RuleTable[_Explain](
     ("quota", r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", values.quota_exceeded),
     ("must-specify", r"failed quota: ([^:]+): must specify (.+)", values.must_specify),
     # A quota that was just written has no usage until the quota controller has counted.
-    ("quota-not-counted", r"status unknown for quota: (?P<name>[^,]+), resources: ", _because(
-        "quota", _("The cluster has not yet counted what uses the quota “{name}” of the namespace."),
-        _("It is tried again by itself; if that does not help, ask an admin to look at the cluster's quota controller."),
-        for_good=False)),
+    ("quota-not-counted", r"status unknown for quota: (?P<name>[^,]+), resources: ", _because("quota",
+     _("The cluster has not yet counted what uses the quota “{name}” of the namespace."),
+     _("It is tried again by itself; if that does not help, ask an admin to look at the cluster's quota controller."), for_good=False)),
     # Two objects were counted at once, or more than the server counts within ten seconds.
-    ("quota-busy", r"resource quota evaluation timed out|Operation cannot be fulfilled on resourcequotas", _because(
-        "quota", _("The cluster was too busy to count it against the namespace's quota."),
-        _("It is tried again by itself."), for_good=False)),
+    ("quota-busy", r"resource quota evaluation timed out|Operation cannot be fulfilled on resourcequotas", _because("quota",
+     _("The cluster was too busy to count it against the namespace's quota."), _("It is tried again by itself."), for_good=False)),
     ("no-quota", r"insufficient quota to (?:consume|match these scopes): (.+)", values.no_quota),
-    ("limit-range",
-     r"((?:\S+ \S+ usage|\S+ max limit to request ratio) per (?:Container|Pod|PersistentVolumeClaim) is .*)",
+    ("limit-range", r"((?:\S+ \S+ usage|\S+ max limit to request ratio) per (?:Container|Pod|PersistentVolumeClaim) is .*)",
      values.limit_range),
     ("pod-security", r'violates PodSecurity "(?P<level>[^"]+)": (?P<violations>.+)', _because(
         "pod_security", _("Pod security of the namespace ({level}) forbids it: {violations}"))),
@@ -181,25 +167,21 @@ REFUSALS = RuleTable[_Explain](
         _("Ask an admin of the cluster for a constraint that allows the pods of executions."))),
     ("priority-class", r"no PriorityClass with name (?P<name>\S+) was found", _because(
         "missing", _("The cluster has no priority class “{name}”."), _STARTS_WITH_IT, for_good=False)),
-    ("service-account",
-     r'[Ss]ervice ?account ([^/\s]+)/([^:\s]+)(?:: serviceaccounts? "[^"]+" not found| was not found)',
+    ("service-account", r'[Ss]ervice ?account ([^/\s]+)/([^:\s]+)(?:: serviceaccounts? "[^"]+" not found| was not found)',
      _no_service_account),
     ("claim-template", r'resource claim template "(?P<name>[^"]+)": .*not found', _because(
         "missing", _("The namespace has no resource claim template “{name}”."),
         _("Ask your admin to create it, or to correct the tier."), for_good=False)),
     ("runtime-class", r'pod rejected: RuntimeClass "(?P<name>[^"]+)" not found', _because(
         "missing", _("The cluster has no runtime class “{name}”."), _STARTS_WITH_IT, for_good=False)),
-    ("node-rule",
-     (r"(?P<why>conflict: runtimeClass\.scheduling\.nodeSelector.+|pod node label selector .*conflicts? .+"
-      r"|pod tolerations .*conflict .+)"),
-     _because("node_rule", _("The namespace allows other nodes than those of the tier: {why}"),
-              _("Choose a tier of another node pool, or ask an admin of the cluster."))),
+    ("node-rule", (r"(?P<why>conflict: runtimeClass\.scheduling\.nodeSelector.+|pod node label selector .*conflicts? .+"
+     r"|pod tolerations .*conflict .+)"), _because("node_rule", _("The namespace allows other nodes than those of the tier: {why}"),
+     _("Choose a tier of another node pool, or ask an admin of the cluster."))),
     ("namespace-missing", r'(?:^|: )namespaces "(?P<name>[^"]+)" not found', _because(
         "missing", _("The namespace {name} does not exist."), TRIED_AGAIN, for_good=False)),
     ("namespace-ends", r"unable to create new content in namespace (?P<name>\S+) because it is being terminated",
      _because("namespace", _("The namespace {name} is being deleted."))),
-    ("rights",
-     r'\bUser "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
+    ("rights", r'\bUser "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
     ("owner-rights", r"cannot set an ownerRef on a resource you can't|cannot set blockOwnerDeletion if", _because(
         "rights", _("Compute Grid may not say which object owns it: the cluster (OwnerReferencesPermissionEnforcement) "
                     "wants the right to delete it and to set finalizers of its owner."), _APPLY_AGAIN)),
@@ -214,8 +196,7 @@ REFUSALS = RuleTable[_Explain](
      _because("too_large", _("It is larger than the cluster's API server takes."),
               _("Shorten its script, arguments or environment variables; put long text into a file of the project."))),
     ("invalid", r'(?s)(?:^|: )([A-Z][A-Za-z]+)(?:\.\S+)? "[^"]*" is invalid: (.+)', values.invalid),
-    ("unreadable", r'(?s)(?:^|: )([A-Z][A-Za-z]+) in version "[^"]*" cannot be handled as an? \w+: (.+)',
-     values.unreadable),
+    ("unreadable", r'(?s)(?:^|: )([A-Z][A-Za-z]+) in version "[^"]*" cannot be handled as an? \w+: (.+)', values.unreadable),
     ("database-full", r"etcdserver: mvcc: database space exceeded", _because(
         "busy", _("The cluster's own database (etcd) is full, so it stores nothing new."),
         _("It is tried again by itself; ask an admin of the cluster to make room in etcd."), for_good=False)),

@@ -32,8 +32,7 @@ _UNFIT = _("Ask an admin: this release of Compute Grid and the cluster's Kuberne
 _OF_TIER = _("Choose another tier, or ask an admin to correct this tier.")
 _OWNERS = (
     (Expression(r"resources\b|nodeSelector|affinity|tolerations|runtimeClassName|priorityClassName"), _OF_TIER),
-    (Expression(r"\.image\b|\.imagePull"),
-     _("Choose another environment, or ask an admin to correct this environment.")),
+    (Expression(r"\.image\b|\.imagePull"), _("Choose another environment, or ask an admin to correct this environment.")),
     (Expression(r"\.env\["), _("Correct the environment variables, then launch it again.")),
 )  # fmt: skip
 

@@ -25,25 +25,20 @@ _KNOWN = tuple(
         (r"[Oo]ut of memory|Cannot allocate memory",
          _("It needs more memory than it may have: the server names too many branches, or the changes are too large. "
            "Ask an operator.")),
-        (_HOST_KEY[0],
-         _("The server's key is not the confirmed one. Ask who runs the server whether it has a new key; then test "
-           "the connection.")),
-        (_HOST_KEY[1],
-         _("The server's key is not known yet. Confirm its fingerprint on the page of the remote repository.")),
+        (_HOST_KEY[0], _("The server's key is not the confirmed one. Ask who runs the server whether it has a new key; then test "
+         "the connection.")),
+        (_HOST_KEY[1], _("The server's key is not known yet. Confirm its fingerprint on the page of the remote repository.")),
         (r"Could not resolve host|Name or service not known|Temporary failure in name resolution|No address associated",
          _("There is no such host. Look at its name in the URL.")),
-        (r"certificate|SSL|TLS",
-         _("The server's certificate is not trusted or the connection is not secured. Ask an admin whether its "
-           "authority is known here.")),
+        (r"certificate|SSL|TLS", _("The server's certificate is not trusted or the connection is not secured. Ask an admin whether its "
+         "authority is known here.")),
         (r"Could not read from remote repository.*Permission denied \(|Permission denied \(|invalid format|error in libcrypto",
          _("Access was refused: the server does not accept the key. Add its public half there, or store another key.")),
         (r"Authentication failed|could not read (Username|Password)|HTTP Basic: Access denied|returned error: 40[13]|403",
-         _("Access was refused: look at the user name, and whether the token is valid and may read and write the "
-           "repository.")),
+         _("Access was refused: look at the user name, and whether the token is valid and may read and write the repository.")),
         (r"repository .*not found|returned error: 404|does not appear to be a git repository|not exist|no such repository",
          _("There is no such repository, or the secret may not see it. Look at the path in the URL.")),
-        (r"returned error: 3\d\d|redirect",
-         _("The server redirects, which is not followed. Enter the URL that it leads to.")),
+        (r"returned error: 3\d\d|redirect", _("The server redirects, which is not followed. Enter the URL that it leads to.")),
         (r"(?:File (\S+) is [\d.]+ [KMG]i?B; )?this (?:exceeds|is larger than)|file size limit of|maximum (?:file|object) size",
          _("The server takes no file as large as {file}. Keep it on a volume or in object storage, take it out of the "
            "commits, and save again.")),
@@ -52,8 +47,7 @@ _KNOWN = tuple(
         (r"timed out|Timeout|too slow|Operation too slow",
          _("The server did not answer in time. Try again, or ask an admin whether it can be reached from here.")),
         (r"Connection refused|Failed to connect|Couldn't connect|Network is unreachable|No route to host|Connection (closed|reset)",
-         _("The server cannot be reached. Look at the host and port, or ask an admin whether it can be reached from "
-           "here.")),
+         _("The server cannot be reached. Look at the host and port, or ask an admin whether it can be reached from here.")),
     )
 )  # fmt: skip
 

@@ -5,6 +5,5 @@ need of an API server, in a scratch namespace. Others read `facts` and `lights`;
 """
 
 PUBLIC = (
-    "apicheckresults", "apichecks.apicheckruns", "apichecks.keeper", "facts", "keeper", "outages", "reading",
-    "taskhealth", "versions",
+    "apicheckresults", "apichecks.apicheckruns", "apichecks.keeper", "facts", "keeper", "outages", "reading", "taskhealth", "versions",
 )  # fmt: skip

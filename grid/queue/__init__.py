@@ -6,7 +6,6 @@ also owns the admission that writes their answer, what operators decide about th
 """
 
 PUBLIC = (
-    "admission", "gate", "launches", "ordering", "queuewatch", "snapshot", "takeover",
-    "wait_estimate.capacity", "wait_estimate.estimate", "wait_estimate.inputs", "wait_estimate.observing",
-    "wait_estimate.outcomes", "wait_estimate.reading", "waitkeeper",
+    "admission", "gate", "launches", "ordering", "queuewatch", "snapshot", "takeover", "wait_estimate.capacity", "wait_estimate.estimate",
+    "wait_estimate.inputs", "wait_estimate.observing", "wait_estimate.outcomes", "wait_estimate.reading", "waitkeeper",
 )  # fmt: skip

@@ -14,8 +14,7 @@ from grid.core.translation import gettext as _
 from grid.executions.spec import TierSpec
 
 DAY_NAMES = {
-    "mon": _("Mon"), "tue": _("Tue"), "wed": _("Wed"), "thu": _("Thu"), "fri": _("Fri"), "sat": _("Sat"),
-    "sun": _("Sun"),
+    "mon": _("Mon"), "tue": _("Tue"), "wed": _("Wed"), "thu": _("Thu"), "fri": _("Fri"), "sat": _("Sat"), "sun": _("Sun"),
 }  # fmt: skip
 DAYS = tuple(DAY_NAMES)
 _DAY = timedelta(days=1)

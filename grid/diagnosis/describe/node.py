@@ -19,9 +19,8 @@ _ROLE = "node-role.kubernetes.io/"
 _OLD_ROLE = "kubernetes.io/role"
 _Amounts = dict[str, Amount]
 _SYSTEM_INFO = (
-    ("Machine ID", "machineID"), ("System UUID", "systemUUID"), ("Boot ID", "bootID"),
-    ("Kernel Version", "kernelVersion"), ("OS Image", "osImage"), ("Operating System", "operatingSystem"),
-    ("Architecture", "architecture"),
+    ("Machine ID", "machineID"), ("System UUID", "systemUUID"), ("Boot ID", "bootID"), ("Kernel Version", "kernelVersion"),
+    ("OS Image", "osImage"), ("Operating System", "operatingSystem"), ("Architecture", "architecture"),
     ("Container Runtime Version", "containerRuntimeVersion"), ("Kubelet Version", "kubeletVersion"),
 )  # fmt: skip
 

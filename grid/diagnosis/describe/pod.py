@@ -181,10 +181,8 @@ _FIELDS: Mapping[str, tuple[str, Sequence[tuple[str, str, Callable[[Any], str]]]
         [("Path", "path", _text), ("HostPathType", "type", lambda kind: "<none>" if kind is None else kind)]),
     "emptyDir": ("EmptyDir (a temporary directory that shares a pod's lifetime)",
         [("Medium", "medium", _text), ("SizeLimit", "sizeLimit", lambda size: size or "<unset>")]),
-    "secret": ("Secret (a volume populated by a Secret)",
-        [("SecretName", "secretName", _text), ("Optional", "optional", small_bool)]),
-    "configMap": ("ConfigMap (a volume populated by a ConfigMap)",
-        [("Name", "name", _text), ("Optional", "optional", small_bool)]),
+    "secret": ("Secret (a volume populated by a Secret)", [("SecretName", "secretName", _text), ("Optional", "optional", small_bool)]),
+    "configMap": ("ConfigMap (a volume populated by a ConfigMap)", [("Name", "name", _text), ("Optional", "optional", small_bool)]),
     "persistentVolumeClaim": ("PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
         [("ClaimName", "claimName", _text), ("ReadOnly", "readOnly", small_bool)]),
     "downwardAPI": ("DownwardAPI (a volume populated by information about the pod)", []),
@@ -192,8 +190,7 @@ _FIELDS: Mapping[str, tuple[str, Sequence[tuple[str, str, Callable[[Any], str]]]
         [("Server", "server", _text), ("Path", "path", _text), ("ReadOnly", "readOnly", small_bool)]),
     "csi": ("CSI (a Container Storage Interface (CSI) volume source)",
         [("Driver", "driver", _text), ("FSType", "fsType", _text), ("ReadOnly", "readOnly", small_bool)]),
-    "image": ("Image (a container image or OCI artifact)",
-        [("Reference", "reference", _text), ("PullPolicy", "pullPolicy", _text)]),
+    "image": ("Image (a container image or OCI artifact)", [("Reference", "reference", _text), ("PullPolicy", "pullPolicy", _text)]),
 }  # fmt: skip
 _OTHERS: Mapping[str, Callable[[RawObject], list[_Line]]] = {"projected": _projected, "ephemeral": _ephemeral}
 

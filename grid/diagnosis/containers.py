@@ -13,8 +13,11 @@ from grid.diagnosis.beside import PROGRAM, is_about, part_of, programs, spec_of,
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
+    LOOK_AT_NODE,
     NEVER_STARTED,
+    NODE_FAULTS,
     NOT_LOCATED,
+    STEPS_OF_NODE,
     cause_words,
     exit_words,
     explain_by_log,
@@ -22,10 +25,10 @@ from grid.diagnosis.exits import (
     who_can_repair,
 )
 from grid.diagnosis.images import PULL_FAILED, explain_pull
-from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
+from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mounts
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
-from grid.diagnosis.rules import RuleTable, core_words, most_telling
+from grid.diagnosis.rules import core_words, most_telling
 from grid.diagnosis.startup import true_since
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated, true_condition
 
@@ -37,26 +40,7 @@ _NORMAL = frozenset({"", "ContainerCreating", "PodInitializing"})
 _HARMLESS = {"DNSConfigForming", "MissingClusterDNS", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling",
              "PolicyViolation"}  # fmt: skip
 _SHOW = _("Show an operator the messages below.")
-# Why a node cannot make the sandbox of a pod, in the words of containerd, cri-o and the network plugins.
-NODE_FAULTS = RuleTable(
-    ("runtime-handler", r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
-     _("it has no runtime for the RuntimeClass of this")),
-    ("no-address",
-     r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
-     _("it has no free address for another pod")),
-    ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin",
-     _("its network is not ready")),
-    ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image, having no access to {registry}")),
-    ("cgroups", r"/sys/fs/cgroup\S*: no space left on device", _("its kernel has no cgroups left (its disk is not full)")),
-    ("cgroup-driver", r"expected cgroupsPath to be|cgroup ?driver",
-     _("it is set up wrongly (its kubelet and its container runtime have different cgroup drivers)")),
-    ("no-processes", r"(?:fork|clone|thread)\b.*resource temporarily unavailable", _("it has no room for more processes")),
-    ("no-disk", r"\b(?:mkdir|write|open) \S+: no space left on device", _("its disk is full")),
-    ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
-)  # fmt: skip
 _NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
-_LOOK_STEP = _("Ask an operator to look at the node; launched again, this may get another one.")
-_CGROUPS_STEP = _("Ask an operator to drain and reboot the node; launched again, this may get another one.")
 _NODE_IS_NEW, _PREPARED_BY_THEN = timedelta(minutes=5), timedelta(minutes=15)
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
@@ -180,9 +164,9 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     moved_on, waited = latest(events, *_STEPS), since(true_since(pod, "PodScheduled"), now)
     done = latest(events, *_STEPS, "SuccessfulAttachVolume")
     after = events if done is None else events[events.index(done) + 1 :]
-    if mounts := [event.message for event in after if event.reason in MOUNT_FAILED]:
+    if mounts := [event for event in after if event.reason in MOUNT_FAILED]:
         is_of_cluster = pod.metadata.labels.get(APP_COMPONENT) in (HEAD, WORKER)
-        return explain_mount(mounts, waited, pod.metadata.labels.get(KEYS.execution, "") if is_of_cluster else "")
+        return explain_mounts(mounts, waited, pod.metadata.labels.get(KEYS.execution, "") if is_of_cluster else "")
     if moved_on is None and (warning := _last_warning(after)) is not None:
         return _kept_by_node(warning, waited)
     last = status.last_state.terminated
@@ -222,7 +206,7 @@ def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:
     says = folded(warning.message.partition('": ')[2] or warning.message.rpartition("desc = ")[2])
     key, why, match = NODE_FAULTS.find(warning.message) or ("", "{says}", None)
     why = why.format(registry=next(iter(match.groups()), "") if match else "", says=says)
-    code, step = "sandbox", _CGROUPS_STEP if key == "cgroups" else _LOOK_STEP
+    code, step = "sandbox", STEPS_OF_NODE.get(key, LOOK_AT_NODE)
     if warning.reason == "FailedCreatePodSandBox" or key == "cgroups":
         sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
     elif warning.reason == "NetworkNotReady" and timedelta(0) < waited < _NODE_IS_NEW:

@@ -1,7 +1,7 @@
 """A diagnosis: why something waits or failed, or was refused, in the words of the person who waits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -69,6 +69,13 @@ def quoted(*texts: str) -> tuple[str, ...]:
     """Return the texts as evidence, as a terminal would leave them, without empty ones and duplicates."""
     shown = (plain_text(text).strip() for text in texts)
     return tuple(dict.fromkeys(text for text in shown if text))
+
+
+def together(first: Diagnosis, second: Diagnosis) -> Diagnosis:
+    """Return the first diagnosis with what the second adds, of two causes of which each is enough."""
+    steps = " ".join(dict.fromkeys(filter(None, (first.next_step, second.next_step))))
+    sentence, evidence = f"{first.sentence} {second.sentence}", quoted(*first.evidence, *second.evidence)
+    return replace(first, sentence=sentence, next_step=steps, evidence=evidence)
 
 
 def since(moment: datetime | None, now: datetime) -> timedelta:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from grid.core.labels import KEYS
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.diagnosis.beside import PROGRAM, part_of, subject
+from grid.diagnosis.beside import PROGRAM, part_of, spec_of, subject, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
-from grid.diagnosis.disruptions import end_requested_by
+from grid.diagnosis.disruptions import SHARED_MEMORY, end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Pod, Terminated
@@ -29,12 +29,13 @@ MEANINGS = {
     143: _("something asked it to end (SIGTERM)"),
     159: _("it made a system call that the node forbids (SIGSYS)"),
 }
+_BUS_ERROR = 135
 # A shell adds 128 to the signal that ended a program.
 _SIGNALS = {129: "SIGHUP", 131: "SIGQUIT", 133: "SIGTRAP", 141: "SIGPIPE", 152: "SIGXCPU", 153: "SIGXFSZ"}
 _ENDS = {code: _("a signal ended it ({name})", name=name) for code, name in _SIGNALS.items()} | MEANINGS
 _CURES = {
     132: _("Choose a tier with other nodes, or packages that are built for this processor."),
-    135: _("Its disk or /dev/shm is usually full: use less of it, or choose a tier with more shared memory."),
+    _BUS_ERROR: _("Its disk or /dev/shm is usually full: use less of it, or choose a tier with more shared memory."),
 }
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {
@@ -67,9 +68,8 @@ _OTHER_FORMAT = (
 )
 # What containerd (runc) and cri-o (crun) say of a command that they cannot start; {command} is the command or directory.
 CANNOT_START = RuleTable(
-    ("runc-no-command", r'exec: "([^"]+)": executable file not found', _("its command {command} does not exist in the image")),
-    ("crun-no-command", r"executable file [`'\"]([^`'\"]+)[`'\"] not found", _("its command {command} does not exist in the image")),
-    ("no-file", r'exec: "([^"]+)": (?:stat [^:]+: )?no such file or directory', _("its command {command} does not exist in the image")),
+    ("no-command-file", (r"""exec: "([^"]+)": (?:executable file not found|(?:stat [^:]+: )?no such file or directory)"""
+     r"""|executable file [`'"]([^`'"]+)[`'"] not found"""), _("its command {command} does not exist in the image")),
     ("not-executable", r'exec: "([^"]+)": (?:stat [^:]+: )?permission denied', _("its command {command} is not executable")),
     ("directory", r'exec: "([^"]+)": is a directory', _("its command {command} is a directory")),
     ("format", r"exec:?(?: \"?([^\s\":]+)\"?)?: exec format error",
@@ -78,27 +78,53 @@ CANNOT_START = RuleTable(
     ("cuda", r"condition: cuda ?>= ?([\d.]*\d)", _("its image needs CUDA {command} or later, and the node's GPU driver is older")),
     ("gpu-driver", r"nvidia-container-cli: (?:[^:r][^:]*)?(?:error|failed)|nvml error|driver/library version mismatch",
      _("the node's GPU driver does not answer")),
-    ("seccomp", r"seccomp profile|loading seccomp", _("the node has no such seccomp profile")),
-    ("apparmor", r"(?i)apparmor", _("the node cannot enforce its AppArmor profile")),
+    ("security-profile", r"(?i)(seccomp|apparmor) (?:profile|spec)", _("the node cannot enforce its security profile ({command})")),
     ("slow-runtime", r"is reserved\b|container name \S+ is already in use|(?i:deadline ?exceeded)",
      _("the node's container runtime is overloaded or hangs, and has not finished an earlier try")),
     ("user-namespaces", r"MOUNT_ATTR_IDMAP|idmap", _("the file system of a volume cannot be used with user namespaces (hostUsers: false)")),
     ("named-user", r"non-numeric user", _("its image names its user in words, so the node cannot tell whether that is root")),
+    ("unknown-user", r"no users found|unable to find user ([^:\s]+)|no matching entries in passwd",
+     _("the user {command} that it is to run as is not in its image")),
+    ("selinux", r'relabel "?\S*?([^/\s"]+)"? with', _("the node cannot give the files of volume {command} their SELinux label")),
+    ("sub-path", r'(?i)subPath (?:directory )?for volumeMount "([^"]+)"', _("its folder of volume {command} (subPath) cannot be used")),
     ("root", r"runAsNonRoot", _("its image runs as root, which is not allowed here")),
     ("no-command", r"no command specified", _("neither its image nor its environment names a command")),
     # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
     ("memory-limit", r"container init was OOM-killed|memory limit too low", _("its memory limit is too small even to start it")),
 )  # fmt: skip
+# Why a node cannot make the sandbox of a pod or a container, in the words of containerd, cri-o and the network plugins.
+NODE_FAULTS = RuleTable(
+    ("runtime-handler", r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
+     _("it has no runtime for the RuntimeClass of this")),
+    ("user-namespaces", r"does not support user namespaces", _("its runtime for this has no user namespaces (hostUsers: false)")),
+    ("no-address", r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
+     _("it has no free address for another pod")),
+    ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin", _("its network is not ready")),
+    ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image, having no access to {registry}")),
+    ("cgroups", r"/sys/fs/cgroup\S*: (?:no space left on device|cannot allocate memory)",
+     _("its kernel has no cgroups left (its disk is not full)")),
+    ("cgroup-driver", r"expected cgroupsPath to be|cgroup ?driver",
+     _("it is set up wrongly (its kubelet and its container runtime have different cgroup drivers)")),
+    ("no-processes", r"(?:fork|clone|thread)\b.*resource temporarily unavailable", _("it has no room for more processes")),
+    ("no-disk", r"\b(?:mkdir|write|open) \S+: no space left on device", _("its disk is full")),
+    ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
+)  # fmt: skip
 # What each means: the code, who can repair it, and how. Of all others the command of the environment is wrong.
 _Remedy = tuple[str, Who, str]
-_LOOK_AT_NODE = _("Ask an operator to look at the node; launched again, it may get another one.")
-_OF_NODE: _Remedy = "node_fault", "operator", _LOOK_AT_NODE
+LOOK_AT_NODE = _("Ask an operator to look at the node; launched again, this may get another one.")
+_NO_NAMESPACES = _("Ask an operator to turn user namespaces off for this, or for a runtime and volumes that have them.")
+STEPS_OF_NODE = {"user-namespaces": _NO_NAMESPACES,
+                 "cgroups": _("Ask an operator to drain and reboot the node; launched again, this may get another one.")}  # fmt: skip
+_OF_NODE: _Remedy = "node_fault", "operator", LOOK_AT_NODE
 _COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environment's command.")
 _UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
 _REMEDIES: Mapping[str, _Remedy] = {
-    **dict.fromkeys(("gpu-driver", "seccomp", "apparmor", "slow-runtime"), _OF_NODE),
-    "user-namespaces": ("container", "operator", _("Ask an operator to turn user namespaces off for this, or to move the volume.")),
-    "named-user": ("config", "admin", _("Ask your admin for an image with a numeric USER.")),
+    **dict.fromkeys(("gpu-driver", "security-profile", "slow-runtime"), _OF_NODE),
+    "user-namespaces": ("container", "operator", _NO_NAMESPACES),
+    **dict.fromkeys(("named-user", "unknown-user"), ("config", "admin", _("Ask your admin for an image with a numeric USER."))),
+    "selinux": ("container", "operator", _("Ask an operator to mount the volume with an SELinux context, so that no file is relabelled.")),
+    "sub-path": ("config", "admin", _("Ask your admin whether that folder exists, and whether this may create it there.")),
+    "working-directory": ("command", "admin", _("Ask your admin to correct the working directory, or who may enter it.")),
     "root": ("config", "admin", _("Ask your admin for an image that runs as another user.")),
     "cuda": ("gpu_driver", "admin", _("Ask your admin for an environment with an older CUDA, or an operator to update the driver: "
                                       "nodes like this one refuse it, too.")),
@@ -151,7 +177,11 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
             return "admin", _("Ask your admin to check the environment's command.")
         return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_shell_words(ended)[1])
-    if known := explain_by_log(ended):
+    known, mounts = explain_by_log(ended), spec_of(pod, status).volume_mounts
+    is_of_memory = known.key == "grid.shared-memory" if known else ended.exit_code == _BUS_ERROR
+    if is_of_memory and any(mount.name != SHARED_MEMORY for mount in mounts):
+        return "you", _("Use fewer loader processes, or enlarge the volume that its pod has at /dev/shm.")
+    if known:
         return "you", known.cure
     if ended.exit_code == 137 and not end_requested_by(pod, ended):
         return "you", _("See the end of the log, and whether its memory use came near the limit.")
@@ -163,8 +193,14 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
     says, (code, who, step) = core_words(message), _UNKNOWN
     if rule := CANNOT_START.find(message):
         key, words, match = rule
-        says = words.format(command=next(iter(match.groups()), "") or "").replace("  ", " ")
+        says = words.format(command=next(filter(None, match.groups()), "")).replace("  ", " ")
         code, who, step = _REMEDIES.get(key, _COMMAND)
+    elif fault := NODE_FAULTS.find(message):
+        sentence = _(
+            "The node cannot start {program}: {why}.", program=within(pod, status), why=fault[1].format(registry="")
+        )
+        step = STEPS_OF_NODE.get(fault[0], LOOK_AT_NODE)
+        return Diagnosis("node_fault", sentence, "problem", "operator", step, quoted(f"{reason}: {message}"))
     why = f": {says}" if says else ""
     sentence = _("{program} cannot be started{why}.", program=subject(pod, status), why=why)
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))

@@ -1,7 +1,6 @@
 """Explains why an image cannot be pulled or inspected, from the messages of containerd, cri-o and the kubelet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
@@ -16,81 +15,71 @@ PULL_FAILED = frozenset({
     "SignatureValidationFailed",
 })  # fmt: skip
 _DETAILS = ("Failed to pull image", "Failed to inspect image", "Failed to apply default image tag")
-
-
-@dataclass(frozen=True, slots=True)
-class PullFailure:
-    """A kind of failure: its cause in words, who can act, and how."""
-
-    meaning: str
-    who: Who
-    next_step: str
-
-
 _ADDRESSES = RepeatedExpression(r"https?://[^\s\"]+|sha256:[0-9a-f]+")
 _CHECK_IMAGE = _("Ask your admin to correct the environment's image.")
 _REACH = _("It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry.")
-# Of the message in lower case; what names its cause exactly comes before what merely mentions it.
-PULL_FAILURES = RuleTable(
-    ("platform",
-     r"no match for platform|no image found in (image index|manifest list) for architecture|exec format error",
-     PullFailure(_("there is no build of it for the node's architecture"), "admin",
-                 _("Ask your admin for an image that has one, or choose a tier with other nodes."))),
+# The cause in words, who can act, and how, of the message in lower case; what names its cause exactly comes before what merely mentions it.
+PULL_FAILURES = RuleTable[tuple[str, Who, str]](
+    ("platform", r"no match for platform|no image found in (image index|manifest list) for architecture|exec format error",
+     (_("there is no build of it for the node's architecture"), "admin",
+     _("Ask your admin for an image that has one, or choose a tier with other nodes."))),
     # RFC 9110, 15.5.8: 407 is the word of the node's own proxy, whatever the registry would say.
-    ("proxy-login", r"proxy authentication required|\b407\b",
-     PullFailure(_("the node's HTTP proxy asks for a login"), "operator",
-                 _("Ask an operator to give the node's container runtime a login for the proxy."))),
-    ("proxy", r"proxyconnect ",
-     PullFailure(_("the node cannot reach its HTTP proxy"), "operator",
-                 _("Ask an operator to check the proxy that the node's container runtime uses."))),
-    ("rate-limit", r"toomanyrequests|\b429\b|too many requests|pull rate limit",
-     PullFailure(_("the registry's rate limit is reached"), "admin",
-                 _("It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror."))),
+    ("proxy-login", r"proxy authentication required|\b407\b", (_("the node's HTTP proxy asks for a login"), "operator",
+     _("Ask an operator to give the node's container runtime a login for the proxy."))),
+    ("proxy", r"proxyconnect ", (_("the node cannot reach its HTTP proxy"), "operator",
+     _("Ask an operator to check the proxy that the node's container runtime uses."))),
+    ("rate-limit", r"toomanyrequests|\b429\b|too many requests|pull rate limit", (_("the registry's rate limit is reached"),
+     "admin", _("It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror."))),
+    ("old-format", r"manifest\.v1\+prettyjws|no longer supported since containerd", (
+     _("the node no longer reads its format (Docker schema 1)"), "admin", _("Ask your admin to build the image and push it again."))),
+    ("web-page", r"text/html", (_("a web page answers in place of the registry, as of a proxy or a login"), "operator",
+     _("Ask an operator whether a proxy answers for the registry, or your admin to check the registry's name."))),
+    ("vulnerable", r"projectpolicyviolation|due to configured policy|precondition failed", (
+     _("a policy of the registry keeps it back, as for known vulnerabilities"), "admin",
+     _("Ask your admin for a repaired build of it, or for an exception in the registry."))),
     ("disk-full", r"no space left on device|disk quota exceeded",
-     PullFailure(_("the node's disk is full"), "operator", _("Ask an operator to free disk space on the node."))),
-    ("host-name",
-     r"dial tcp: lookup |no such host|server misbehaving|temporary failure in name resolution|name or service not known",
-     PullFailure(_("the node cannot resolve the registry's host name"), "admin",
-                 _("Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS."))),
+     (_("the node's disk is full"), "operator", _("Ask an operator to free disk space on the node."))),
+    ("layers", r"failed open: failed to do request.*(dial tcp|timeout|deadline|connection)", (
+     _("the node does not reach the store of the registry's layers"), "operator",
+     _("Ask an operator whether the nodes reach the host in the messages, which is often an object storage."))),
+    ("host-name", r"dial tcp: lookup |no such host|server misbehaving|temporary failure in name resolution|name or service not known",
+     (_("the node cannot resolve the registry's host name"), "admin",
+     _("Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS."))),
     ("timed-out", r"i/o timeout|deadline exceeded|handshake timeout|connection timed out|awaiting headers",
-     PullFailure(_("the registry does not answer in time"), "operator", _REACH)),
+     (_("the registry does not answer in time"), "operator", _REACH)),
     ("connection", r"connection refused|no route to host|network is unreachable|connection reset|unexpected eof",
-     PullFailure(_("the node cannot connect to the registry"), "operator", _REACH)),
-    ("plain-http", r"server gave http response to https client",
-     PullFailure(_("the registry speaks plain HTTP, which the node does not accept"), "operator",
-                 _("Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes."))),
-    ("certificate-of-another-host",
-     r"certificate is (not )?valid for|not valid for any names|doesn't contain any ip sans",
-     PullFailure(_("the registry's TLS certificate is for another host name"), "admin",
-                 _("Ask your admin to check the registry's name in the environment's image, or an operator for a certificate "
-                 "with that name."))),
+     (_("the node cannot connect to the registry"), "operator", _REACH)),
+    ("plain-http", r"server gave http response to https client", (_("the registry speaks plain HTTP, which the node does not accept"),
+     "operator", _("Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes."))),
+    ("certificate-of-another-host", r"certificate is (not )?valid for|not valid for any names|doesn't contain any ip sans",
+     (_("the registry's TLS certificate is for another host name"), "admin",
+     _("Ask your admin to check the registry's name in the environment's image, or an operator for a certificate with that name."))),
     ("certificate-too-early", r"certificate has expired or is not yet valid: current time \S+ is before",
-     PullFailure(_("the registry's TLS certificate is not valid yet by the node's clock"), "operator",
-                 _("Ask an operator to check the node's clock and the registry's certificate."))),
+     (_("the registry's TLS certificate is not valid yet by the node's clock"), "operator",
+     _("Ask an operator to check the node's clock and the registry's certificate."))),
     ("certificate-expired", r"certificate has expired or is not yet valid: current time \S+ is after",
-     PullFailure(_("the registry's TLS certificate has expired"), "operator", _("Ask an operator to renew the registry's certificate."))),
-    ("certificate-out-of-time", r"certificate has expired",
-     PullFailure(_("the registry's TLS certificate has expired or is not valid yet"), "operator",
-                 _("Ask an operator to check the registry's certificate and the node's clock."))),
-    ("certificate-untrusted", r"x509:|tls:|certificate",
-     PullFailure(_("the node does not trust the registry's TLS certificate"), "operator",
-                 _("Ask an operator to install the registry's certificate authority on the nodes."))),
-    ("access",
-     r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
+     (_("the registry's TLS certificate has expired"), "operator", _("Ask an operator to renew the registry's certificate."))),
+    ("certificate-out-of-time", r"certificate has expired", (_("the registry's TLS certificate has expired or is not valid yet"),
+     "operator", _("Ask an operator to check the registry's certificate and the node's clock."))),
+    ("certificate-untrusted", r"x509:|tls:|certificate", (_("the node does not trust the registry's TLS certificate"),
+     "operator", _("Ask an operator to install the registry's certificate authority on the nodes."))),
+    ("node-refused", r"permission \S?artifactregistry\.|not authorized to perform: ecr|client with ip .* is not allowed", (
+     _("the registry does not admit the node, by its account or its address"), "operator",
+     _("Ask an operator to admit the nodes' account or address in the registry."))),
+    ("access", r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
      # Registries say the same of an image that does not exist: who may not read it is not told.
-     PullFailure(_("the registry refuses access, or there is no such image"), "admin",
-                 _("Ask your admin to check the environment's image pull secret and the image's name."))),
+     (_("the registry refuses access, or there is no such image"), "admin",
+     _("Ask your admin to check the environment's image pull secret and the image's name."))),
     ("never-pulled", r"not present with pull policy of never",
-     PullFailure(_("it is not on the node, and its pull policy forbids to pull it"), "admin", _CHECK_IMAGE)),
-    ("signature", r"signature validation failed|signaturevalidationfailed",
-     PullFailure(_("its signature is not valid"), "admin", _CHECK_IMAGE)),
-    ("invalid-name", r"invalid reference|parse image name", PullFailure(_("its name is not valid"), "admin", _CHECK_IMAGE)),
+     (_("it is not on the node, and its pull policy forbids to pull it"), "admin", _CHECK_IMAGE)),
+    ("signature", r"signature ?validation ?failed", (_("its signature is missing or not valid"), "admin", _CHECK_IMAGE)),
+    ("invalid-name", r"invalid reference|parse image name", (_("its name is not valid"), "admin", _CHECK_IMAGE)),
     ("no-such-image", r"not found|does not exist|manifest unknown|name unknown|is not in the catalogue|\b404\b",
-     PullFailure(_("there is no such image"), "admin", _CHECK_IMAGE)),
-    ("pull-qps", r"pull qps exceeded", PullFailure(_("the node limits its pulls"), "operator", _("It is tried again by itself."))),
-    ("registry-error", r"\b50[0-9]\b", PullFailure(_("the registry answers with an error of its own"), "operator", _REACH)),
+     (_("there is no such image"), "admin", _CHECK_IMAGE)),
+    ("pull-qps", r"pull qps exceeded", (_("the node limits its pulls"), "operator", _("It is tried again by itself."))),
+    ("registry-error", r"\b50[0-9]\b", (_("the registry answers with an error of its own"), "operator", _REACH)),
 )  # fmt: skip
-_OTHER = PullFailure("", "admin", _("Ask your admin to check the environment's image and its registry."))
+_OTHER: tuple[str, Who, str] = "", "admin", _("Ask your admin to check the environment's image and its registry.")
 
 
 def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -> Diagnosis:
@@ -103,9 +92,9 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
         step = _("Ask an operator to look at the node's container runtime and its disk.")
         return Diagnosis("image", sentence, "problem", "operator", step, quoted(message, failed))
     text = _without_names(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
-    kind = PULL_FAILURES.meaning(text) or _OTHER
-    sentence = _("The image {image} cannot be pulled{cause}.", image=image, cause=kind.meaning and f": {kind.meaning}")
-    return Diagnosis("image", sentence, "problem", kind.who, kind.next_step, quoted(message, failed))
+    cause, who, step = PULL_FAILURES.meaning(text) or _OTHER
+    sentence = _("The image {image} cannot be pulled{cause}.", image=image, cause=cause and f": {cause}")
+    return Diagnosis("image", sentence, "problem", who, step, quoted(message, failed))
 
 
 def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:

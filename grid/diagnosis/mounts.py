@@ -6,9 +6,9 @@ from datetime import timedelta
 from grid.core.regexes import Expression, Match
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, duration, listed, plural
-from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
+from grid.diagnosis.diagnosis import Diagnosis, Who, quoted, together
 from grid.diagnosis.rules import RuleTable, core_words, most_telling
-from grid.kube.objects import Pod
+from grid.kube.objects import Event, Pod
 from grid.kube.slim import PodVolume
 
 # The volumes of our own pods (`grid.executions.storage`).
@@ -34,6 +34,11 @@ WHY_NOT_MOUNTED = RuleTable(
         _("another node still uses it, or was lost before it let it go; its files are kept"), "")),
     ("node-is-full", r"(?i)maximum number of (?:data disks|attach)|attachment limit", (_("the node has as many volumes as it can take"),
         _("Stop it and launch it again, to get another node; ask an operator if it happens often."))),
+    ("node-disk", r"mkdir /var/lib/kubelet/\S+: (read-only file system|no space left on device|input/output error)", (
+        _("the node's own disk fails ({driver})"),
+        _("Ask an operator to drain and repair the node; launched again, this may get another one."))),
+    ("no-token", r"failed to fetch token", (_("the API server gives the node no token for it yet"),
+        _("It is tried again by itself; if it lasts, ask an operator to look at the API server and the node's kubelet."))),
     ("not-attached-yet", r"but was attaching|(?:hasn't been|not yet) attached|find disk on lun|find device path|no relationship found",
         (_("the cloud has not finished attaching it"), "")),
     ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", (_("the file server does not answer"), "")),
@@ -41,19 +46,17 @@ WHY_NOT_MOUNTED = RuleTable(
         _("the file server refuses access"), _("Ask an operator to let the node use what the file server exports."))),
     ("no-driver", r"driver name (\S+) not found|CSINode \S+ does not contain driver (\S+)", (
         _("the storage driver {driver} does not run on the node"), "")),
-    ("damaged", r"fsck. found errors|UNEXPECTED INCONSISTENCY|Structure needs cleaning", (
-        _("its file system is damaged"),
-        _("Ask an operator to repair it by hand (fsck) or to restore a snapshot: neither waiting nor another launch helps."))),
+    ("damaged", r"fsck. found errors|UNEXPECTED INCONSISTENCY|Structure needs cleaning", (_("its file system is damaged"),
+     _("Ask an operator to repair it by hand (fsck) or to restore a snapshot: neither waiting nor another launch helps."))),
     ("not-expanded", r"failed while expanding volume|NodeExpand(?:Volume)? failed", (
         _("the volume was enlarged, but its file system could not be"),
         _("Ask an operator to repair the volume's file system on the node."))),
-    ("file-system", r"wrong fs type|bad superblock", (
-        _("its file system cannot be read"),
-        _("Ask an operator whether the file system is damaged, or of a kind that the node does not know."))),
+    ("file-system", r"wrong fs type|bad superblock", (_("its file system cannot be read"),
+     _("Ask an operator whether the file system is damaged, or of a kind that the node does not know."))),
     ("storage-silent", r"(?i)deadline ?exceeded|(?:connection|i/o) (?:timed out|timeout)|an operation .*already",
         (_("the storage does not answer in time"), "")),
 )  # fmt: skip
-_CORRECT = _("Ask your admin to create it, or to correct the environment.")
+_CORRECT = _("Ask your admin to create what is missing, or to correct the environment.")
 
 
 def claim_words(volume: PodVolume, claim_name: str) -> str:
@@ -78,10 +81,24 @@ def explain_missing(message: str, subject: str, *, reason: str) -> Diagnosis | N
     return _not_read(message, evidence) or config
 
 
-def explain_mount(messages: Sequence[str], waited: timedelta, cluster: str = "") -> Diagnosis:
-    """Explain a volume that cannot be attached or mounted, by messages about that, oldest first. `cluster` is the id of the pod's."""
-    message = most_telling(messages)
-    evidence = quoted(message, messages[-1])
+def explain_mounts(events: Sequence[Event], waited: timedelta, cluster: str = "") -> Diagnosis:
+    """Explain volumes that cannot be attached or mounted, by events about that, oldest first. `cluster` is the id of the pod's. Of two that
+    have a cause each, both are named; the kubelet tries again every two minutes, while a Multi-Attach error is said once."""
+    messages, newest = [event.message for event in events], events[-1].last_seen
+    telling = most_telling(messages)
+    why = _explain_mount(telling, messages[-1], waited, cluster)
+    of_others = [
+        event.message
+        for event in events
+        if core_words(event.message) and _volume(event.message) not in ("", _volume(telling))
+        if ATTACHED.find(event.message) or (event.last_seen and newest and newest - event.last_seen < _LASTS)
+    ]
+    other = _explain_mount(most_telling(of_others), of_others[-1], waited, cluster) if of_others else why
+    return together(why, other) if other is not why and why.severity == other.severity == "problem" else why
+
+
+def _explain_mount(message: str, newest: str, waited: timedelta, cluster: str) -> Diagnosis:
+    evidence = quoted(message, newest)
     if owned := _OWNERSHIP.search(message):
         files = _(", {number:,} so far", number=int(owned[1])) if owned[1] else ""
         sentence = _("The node changes the owner of all files of a volume before the start{files}.", files=files)
@@ -129,9 +146,8 @@ def explain_mount(messages: Sequence[str], waited: timedelta, cluster: str = "")
 # The attach-detach controller's words: it names the pods of the same namespace, and counts those of others. Without a pod, the other node
 # has not let the volume go, and a lost node never does.
 ATTACHED = RuleTable[tuple[str, Who, str]](
-    ("in-use", r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$", (
-        _("in use on another node by {pods}"), "you",
-        _("Stop {pods} first; if that node is lost, ask an operator to detach the volume."))),
+    ("in-use", r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$", (_("in use on another node by {pods}"),
+     "you", _("Stop {pods} first; if that node is lost, ask an operator to detach the volume."))),
     ("in-use-elsewhere", r"(\d+) pod\(s\) in different namespaces", (
         _("in use on another node by {pods} of another namespace"), "operator", _("Ask an operator what uses it there."))),
     ("attached", r"Multi-Attach|already exclusively attached", (_("still attached to another node"), "operator",

@@ -13,8 +13,8 @@ from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, duration, exact_duration, folded, listed
 from grid.diagnosis.beside import part_of, programs
-from grid.diagnosis.containers import NODE_FAULTS, OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
-from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since
+from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
+from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since, together
 from grid.diagnosis.disruptions import (
     disruption_cause,
     disruption_of,
@@ -23,6 +23,7 @@ from grid.diagnosis.disruptions import (
     explain_rejected,
     is_rejected,
 )
+from grid.diagnosis.exits import NODE_FAULTS
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated, true_condition
@@ -42,6 +43,8 @@ _UNLIKE_ASKED: dict[tuple[str, str], tuple[str, Who, str]] = {
     ("PodResizeInProgress", "Error"): (_("Running, but its size cannot be changed: {says}."), "you",
         _("Let it use less memory, or launch it again with the new size.")),
 }  # fmt: skip
+# What a container fails for whatever the others do; a program that crashes may miss one of them.
+_OF_ITS_OWN = {"image", "config", "command", "container", "crash_loop", OUT_OF_MEMORY}
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
@@ -99,7 +102,10 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
     if not explained:
         sentence = _("Node {node} was chosen and starts preparing it.", node=pod.spec.node_name)
         return Diagnosis("preparing", sentence, "wait", "")
-    return explained[0][1] if len(explained) == 1 else min(explained, key=lambda each: _weight(pod, *each))[1]
+    (_status, first), *others = sorted(explained, key=lambda each: _weight(pod, *each))
+    mains = (why for status, why in others if part_of(pod, status) != "sidecar" and why.severity == "problem")
+    second = next((why for why in mains if why.code in _OF_ITS_OWN and why.sentence != first.sentence), None)
+    return together(first, second) if second is not None and first.severity == "problem" else first
 
 
 def _weight(pod: Pod, status: ContainerStatus, why: Diagnosis) -> tuple[int, bool, bool, bool]:

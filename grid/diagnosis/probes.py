@@ -15,6 +15,7 @@ _SILENCE_IS_NEWS = timedelta(minutes=1)
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _KILLING_PROBES = ("liveness", "startup")
+_HOOK = _("postStart hook")
 _SILENT_BEHIND_FRONT = "HTTP 502"
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
 # The kubelet's words for an answer that says "not ready".
@@ -28,7 +29,7 @@ SILENCES = RuleTable(
 
 @dataclass(frozen=True, slots=True)
 class FailedProbe:
-    """The probe for whose failure the kubelet ended a run of a container; `message` is the kubelet's, "" when it is not known any more."""
+    """The probe or hook for whose failure the kubelet ended a run of a container; `message` is the kubelet's, "" when it is not known."""
 
     name: str
     message: str
@@ -38,10 +39,12 @@ class FailedProbe:
     def words(self) -> str:
         answer = _answer(self.message)
         words = _("{name} probe ({answer})") if answer else _("{name} probe")
-        return words.format(name=self.name, answer=answer)
+        return self.name if self.name == _HOOK else words.format(name=self.name, answer=answer)
 
     @property
     def next_step(self) -> str:
+        if self.name == _HOOK:
+            return _("Correct the command of the hook (lifecycle.postStart), whose output is not in the log.")
         log = _("See the previous run's log")
         if answer := _answer(self.message):
             return _("{log} for why it answered with {answer}.", log=log, answer=answer)
@@ -117,8 +120,10 @@ def probe_message(status: ContainerStatus, running: Running, events: Sequence[Ev
 
 
 def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Event]) -> FailedProbe | None:
-    """Return the probe for whose failure the kubelet ended this run of the container; None when there was none."""
+    """Return the probe or hook for whose failure the kubelet ended this run of the container; None when there was none."""
     during = [event for event in events if is_about(event, status) and _is_during(event, ended)]
+    if (hook := latest(during, "FailedPostStartHook")) is not None:
+        return FailedProbe(_HOOK, hook.message, quoted(hook.message))
     for probe in _KILLING_PROBES:
         words = f"{probe.capitalize()} probe failed"
         failure = next((event.message for event in reversed(during) if event.message.startswith(words)), "")

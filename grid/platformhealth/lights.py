@@ -19,9 +19,8 @@ _SHOWN = 3
 _RECENT_LOSS = timedelta(minutes=15)
 _DNS_LABELS = ("kube-dns", "coredns")
 # What is wrong with the image's name or the credentials, which the registry has answered, or with the node.
-_NOT_OF_REGISTRY = frozenset(
-    {"platform", "access", "never-pulled", "signature", "invalid-name", "no-such-image", "disk-full", "pull-qps"}
-)
+_NOT_OF_REGISTRY = frozenset({"platform", "access", "never-pulled", "signature", "invalid-name", "no-such-image", "disk-full", "pull-qps",
+                              "old-format", "vulnerable"})  # fmt: skip
 # The volume's source is an object that somebody forgot, not the storage.
 _OBJECT_MISSING = Expression(r"(?i)(secret|configmap) \"")
 

@@ -20,6 +20,20 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "proxy-login": (_HEAD + "Proxy Authentication Required", _PULL + "unexpected status code 401 Unauthorized"),
         "proxy": (_HEAD + "proxyconnect tcp: dial tcp 10.0.0.3:3128: connect: connection refused", _HEAD + "dial tcp: connection refused"),
         "rate-limit": (_PULL + "unexpected status code 429 Too Many Requests", _PULL + "unexpected status code 403 Forbidden"),
+        "old-format": ('media type "manifest.v1+prettyjws" is no longer supported since containerd v2.1', 'no "manifest.v2+json"'),
+        "web-page": (_PULL + "unexpected media type text/html for sha256:9a1f: not found", _PULL + "unexpected media type: not found"),
+        "vulnerable": (
+            _PULL + "412 Precondition Failed - Server message: projectpolicyviolation: image with 12 vulnerabilities cannot be pulled",
+            _PULL + "403 Forbidden - Server message: the project has vulnerabilities",
+        ),
+        "layers": (
+            "failed to copy: httpReadSeeker: failed open: failed to do request: Get: dial tcp 52.219.47.1:443: i/o timeout",
+            "failed to copy: httpReadSeeker: failed open: content at https://r.example/v2/blobs not found: i/o timeout",
+        ),
+        "node-refused": (
+            _PULL + '403 Forbidden: Permission "artifactregistry.repositories.downloadArtifacts" denied on resource',
+            _PULL + "403 Forbidden: denied on resource of artifactregistry",
+        ),
         "disk-full": ("failed to extract layer: write /var/lib/layer: no space left on device", "write /var/lib/layer: input/output error"),
         "host-name": (_HEAD + "dial tcp: lookup r.example on 10.96.0.10:53: no such host", _HEAD + "dial tcp 10.0.0.9:443: i/o timeout"),
         "timed-out": (
@@ -82,9 +96,11 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "device-class": ('request gpu: device class "h100" does not exist', "device plugin restarted"),
         "device-claim": ("cannot allocate all claims", "node(s) had untolerated taint"),
+        "gang": ("pre-filter pod p cannot find enough sibling pods, minMember of group: 8", "node(s) have too many pods of its group"),
         "node-feature": ("node declared features check failed - unsatisfied requirements: X", "node(s) were unschedulable"),
     },
-    "containers.NODE_FAULTS": {
+    "exits.NODE_FAULTS": {
+        "user-namespaces": ("handler does not support user namespaces", "handler failed to set up a user namespace"),
         "runtime-handler": ('failed to get sandbox runtime: no runtime for "kata" is configured', "failed to get sandbox image"),
         "no-address": (
             'plugin type="aws-cni" failed (add): add cmd: failed to assign an IP address to container',
@@ -127,21 +143,18 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
             _CREATE + "nvidia runtime hook exited",
         ),
-        "seccomp": (_CREATE + 'cannot load seccomp profile "/var/lib/kubelet/seccomp/lab.json"', _CREATE + "security options are set"),
-        "apparmor": (_CREATE + "unable to apply apparmor profile: no such file", _CREATE + "armor is no profile"),
+        "security-profile": (_CREATE + 'cannot load seccomp profile "/var/lib/kubelet/lab.json"', _CREATE + "security options are set"),
         "memory-limit": (
             _CREATE + "container init was OOM-killed (memory limit too low?)",
             _CREATE + "write memory.max: device or resource busy",
         ),
-        "runc-no-command": (
-            _CREATE + 'exec: "foo": executable file not found in $PATH: unknown',
-            _CREATE + 'exec: "/app/run": stat /app/run: no such file or directory: unknown',
+        "unknown-user": ("mount callback failed on /containerd-mount1: no users found", "mount callback failed: no such device"),
+        "selinux": (
+            'failed to generate spec: relabel "/var/lib/kubelet/pods/6f1e/volumes/kubernetes.io~nfs/home" with "system_u" failed',
+            'failed to generate spec: label "home" failed',
         ),
-        "crun-no-command": (
-            "container create failed: executable file `foo` not found in $PATH: No such file or directory",
-            "container create failed: cannot find image layer foo",
-        ),
-        "no-file": (
+        "sub-path": ('failed to prepare subPath for volumeMount "data"', 'failed to prepare volumeMount "data" of container "run"'),
+        "no-command-file": (
             _CREATE + 'exec: "/app/run": stat /app/run: no such file or directory: unknown',
             _CREATE + 'error mounting "/host/a" to rootfs at "/a": no such file or directory: unknown',
         ),
@@ -212,6 +225,11 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "exceeded the limit of maximum number of attached persistent disks (16) of instance node-1",
             "exceeded the limit of requests (16) of instance node-1",
         ),
+        "node-disk": (
+            _MOUNT + "mkdir /var/lib/kubelet/pods/6f1e/volumes/kubernetes.io~projected: read-only file system",
+            _MOUNT + "mkdir /srv/nfs/home: read-only file system",
+        ),
+        "no-token": (_MOUNT + 'failed to fetch token: serviceaccounts "a" is forbidden', _MOUNT + "failed to read the token"),
         "not-attached-yet": (
             'attachment of disk "vol-1" failed, expected device to be attached but was attaching',
             'attachment of disk "vol-1" failed',
@@ -320,6 +338,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
             "the NVIDIA driver on your system is 550",
         ),
+        "grid.gpu-model": ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "kernel image: 6.12"),
         "grid.format": ("exec /usr/local/bin/python: exec format error", "the exec format error of yesterday is repaired"),
         "grid.gpu-fault": (
             "RuntimeError: CUDA error: uncorrectable ECC error encountered",
@@ -346,6 +365,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "The executor with id 3 exited with exit code 137(SIGKILL, possible container OOM).",
             "The executor with id 3 exited with exit code 0(success).",
         ),
+        "grid.heap": ("java.lang.OutOfMemoryError: GC overhead limit exceeded", "the Java heap space is 4 GiB"),
         "grid.memory": ("MemoryError", "except MemoryError: is handled by smaller chunks"),
         "grid.killed": ("Killed", "Killed 3 workers, as asked"),
         "grid.line-ends": ("run.sh: line 2: $'\\r': command not found", "received b'OK\\r'"),
@@ -365,6 +385,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "pip checked that no package versions have conflicting dependencies",
         ),
         "grid.pip-no-version": ("ERROR: No matching distribution found for torch==9.9", "matching distribution found for torch"),
+        "grid.inotify": ("inotify_add_watch /data: no space left on device", "inotify watches /data"),
+        "grid.open-files": ("OSError: [Errno 24] Too many open files: 'a.csv'", "opened many files: 3000"),
         "grid.disk-full": ("OSError: [Errno 28] No space left on device: '/mnt/project/a'", "space left on device: 3 GiB"),
         "grid.read-only": ("OSError: [Errno 30] Read-only file system: '/etc/a'", "the file system is read-only after midnight"),
         "grid.stale-file": ("OSError: [Errno 116] Stale file handle: '/mnt/project/a'", "opened a file handle that is not stale"),

@@ -13,7 +13,7 @@ from tests.diagnosis.situations import Case, assert_told_as_stored, ended, on_a_
 # What other programs write for the same causes as in the examples of their rules.
 OTHER_WORDS = [
     ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array", "grid.memory"),
-    ('Exception in thread "main" java.lang.OutOfMemoryError: Java heap space', "grid.memory"),
+    ('Exception in thread "main" java.lang.OutOfMemoryError: Java heap space', "grid.heap"),
     ("terminate called after throwing an instance of 'std::bad_alloc'", "grid.memory"),
     ("OSError: [Errno 12] Cannot allocate memory", "grid.memory"),
     ("run.sh: line 4:   123 Killed                  python train.py", "grid.killed"),

@@ -12,7 +12,7 @@ from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.mounts import OURS, claim_words
 from grid.diagnosis.placement.surroundings import SchedulingContext
-from grid.diagnosis.rules import core_words, most_telling
+from grid.diagnosis.rules import RuleTable, core_words, most_telling
 from grid.kube.objects import Pod, Volume, VolumeClaim
 from grid.kube.slim import NodeTerms
 
@@ -22,9 +22,24 @@ _NO_CLASS = _OF_CLASS + ' "{}" not found'
 _NO_VOLUME = "didn't find available persistent volumes to bind"
 _NOT_IN_TIME = "binding volumes: "  # the scheduler has chosen a node, and waited ten minutes for the volume there
 _PROVISIONER = Expression(r"external provisioner ['\"]([^'\"]+)['\"]")
-# Of Compute Engine, EC2, Cinder and Azure; a quota of requests per minute is none of disks.
-_DISK_QUOTA = Expression(r"(?i)quota_?exceeded|VolumeLimitExceeded|exceed\w* (?:allowed|approved) .*quota")
-_NO_SPACE = Expression(r"(?i)(?:not (?:have )?enough|insufficient|no) (?:free |disk )?(?:space|storage|capacity)")
+_ASK = _("Ask your admin to look at the volume claim and its storage class.")
+# What a storage driver says of a volume that it did not make, who can act, and how. The quotas are of Compute Engine, EC2, Cinder and
+# Azure; one of requests per minute is none of disks.
+_NOT_MADE = RuleTable[tuple[str, Who, str]](
+    ("quota", r"(?i)quota_?exceeded|VolumeLimitExceeded|exceed\w* (?:allowed|approved) .*quota", (
+        _("{sentence} The quota for disks is used up: {says}."), "operator",
+        _("Ask an operator to raise the quota, or to delete disks that nobody needs."))),
+    ("small", r"is less than the size \d+ for the source|smaller than (?:the )?(?:source|snapshot)", (
+        _("{sentence} It is smaller than what it is to be made from."), "admin",
+        _("Ask your admin for a claim at least as large as the volume or snapshot that it is made from."))),
+    ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk was made and is gone: {says}."), "operator",
+     _("Ask an operator whether the storage driver may use the key that encrypts the disks (KMS)."))),
+    ("silent", r"DeadlineExceeded", (_("{sentence} The storage does not answer in time."), "admin", _ASK)),
+    ("no-space", r"(?i)(?:not (?:have )?enough|insufficient|no) (?:free |disk )?(?:space|storage|capacity)", (
+        _("{sentence} The storage has no room for a volume of this size: {says}."), "admin",
+        _("Ask your admin for a smaller volume, or to make room in the storage."))),
+)  # fmt: skip
+_UNKNOWN: tuple[str, Who, str] = _("{sentence} Its storage driver says: {says}."), "admin", _ASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +90,13 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
         failed = [
             each.message for each in events if each.reason == "ProvisioningFailed" and _OF_CLASS not in each.message
         ]
-        who: Who = "admin"
-        step, evidence = _("Ask your admin to look at the volume claim and its storage class."), quoted(message)
+        who, step, evidence = _UNKNOWN[1], _ASK, quoted(message)
         if used.is_deleted:
             step = _("Its deletion cannot be undone: ask your admin for a new claim, and who deleted this one.")
         elif failed:
-            says, words = most_telling(failed), _("{sentence} Its storage driver says: {says}.")
+            says = most_telling(failed)
             evidence = quoted(message, says, failed[-1])
-            if _DISK_QUOTA.search(says):
-                words = _("{sentence} The quota for disks is used up: {says}.")
-                who, step = "operator", _("Ask an operator to raise the quota, or to delete disks that nobody needs.")
-            elif "DeadlineExceeded" in says:
-                words = _("{sentence} The storage does not answer in time.")
-            elif _NO_SPACE.search(says):
-                words = _("{sentence} The storage has no room for a volume of this size: {says}.")
-                step = _("Ask your admin for a smaller volume, or to make room in the storage.")
+            words, who, step = _NOT_MADE.meaning(says) or _UNKNOWN
             sentence = words.format(sentence=sentence, says=core_words(says) or folded(says))
         elif not is_settled(pod, now) and (used.claim.status.phase != "Lost" if used.claim else used.is_ephemeral):
             step = _("Nothing to do: it is being made.")

@@ -1,0 +1,124 @@
+"""What is said in situations that an expert invented before reading any rule, and that were explained wrongly or poorly.
+
+The texts are those of the kubelet, of containerd and cri-o, of registries, storage drivers and schedulers of gangs. Read
+`tests/golden/words-of-unseen-situations.txt`.
+"""
+
+from typing import Any
+
+from grid.diagnosis.diagnosis import Diagnosis
+from tests.diagnosis.situations import assert_answers_as_stored, ended, event_saying, explain
+from tests.diagnosis.test_sixty_storage import FAILS, HOME, NOT_IN_TIME, UNBOUND, on_node, pending, unplaced
+from tests.support.builders import container_status, pod
+
+RUNC = "failed to create containerd task: runc create failed: unable to start container process: "
+NO_START = {
+    "no memory for a cgroup": f"{RUNC}mkdir /sys/fs/cgroup/memory/kubepods/pod1: cannot allocate memory",
+    "no disk for a container": "failed to create containerd container: mkdir /var/lib/containerd/1: no space left on device",
+    "user with a name who is not in the image": "unable to find user jovyan: no matching entries in passwd file",
+    "command that is not in the image, by cri-o": "executable file `foo` not found in $PATH: No such file or directory",
+    "AppArmor profile": f"{RUNC}unable to apply apparmor profile: no such file",
+}  # fmt: skip
+PULLS = {
+    "account of the node, by ECR": "403 Forbidden: User: arn:aws:sts::1:assumed-role/node is not authorized to perform: ecr:BatchGetImage",
+    "address of the node": "403 Forbidden: client with IP '20.1.2.3' is not allowed access",
+}  # fmt: skip
+INOTIFY = "Error: failed to create fsnotify watcher: too many open files"
+PORT = "panic: listen tcp :9400: bind: address already in use"
+SOURCE = "requested volume size 10737418240 is less than the size 107374182400 for the source snapshot before-churn"
+GONE = "Could not create volume \"pvc-1\": failed to get an available volume in EC2: InvalidVolume.NotFound: no volume 'vol-1'"
+NO_SECRET = ("FailedMount", 'MountVolume.SetUp failed for volume "token" : secret "token" not found')
+ELSEWHERE = ("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) workspace-7')
+SILENT = (
+    "FailedMount",
+    'MountVolume.SetUp failed for volume "home" : mount failed: exit status 32\nOutput: mount.nfs: Connection refused',
+)
+BUS_ERROR = "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error."
+HOOK = "Exec lifecycle hook ([/opt/setup.sh]) for Container \"run\" failed - error: command '/opt/setup.sh' exited with 126"
+
+
+def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return container_status(state={"waiting": {"reason": reason, "message": message}}, **more)
+
+
+def of(*statuses: dict[str, Any], events: Any = (), **more: Any) -> Diagnosis:
+    images = {"run": "docker.io/acme/lab:4", "proxy": "ghcr.io/acme/proxy:9"}
+    limits = {"limits": {"memory": "4Gi"}}
+    mounts = more.pop("mounts", [])
+    containers = [
+        {"name": each["name"], "image": images[each["name"]], "resources": limits, "volumeMounts": mounts}
+        for each in statuses
+    ]
+    return explain(pod("p", node="node-1", containers=containers, statuses=list(statuses), **more), *events)
+
+
+def about(name: str, message: str) -> dict[str, Any]:
+    return event_saying("Failed", message) | {"involvedObject": {"fieldPath": f"spec.containers{{{name}}}"}}
+
+
+def unmounted(*warnings: tuple[tuple[str, str], float]) -> Diagnosis:
+    """Each warning with how many seconds ago it was last said, oldest first."""
+    events = [event_saying(*each, seconds=seconds) for each, seconds in warnings]
+    return of(waits("ContainerCreating"), events=events)
+
+
+def of_shared_memory(volume: str, *, exit_code: int = 1, message: str = BUS_ERROR) -> Diagnosis:
+    mounts = [{"name": "data", "mountPath": "/data"}, {"name": volume, "mountPath": "/dev/shm"}]
+    return of(container_status(state=ended(exit_code, message=message)), phase="Failed", mounts=mounts)
+
+
+def crashing(name: str, end: dict[str, Any]) -> dict[str, Any]:
+    return waits("CrashLoopBackOff", restarts=6, lastState=end) | {"name": name}
+
+
+def of_one_cause() -> dict[str, Diagnosis]:
+    no_namespaces = 'RuntimeClass handler "nvidia" does not support user namespaces'
+    no_token = 'MountVolume.SetUp failed for volume "token" : failed to fetch token: no relationship found between node and this'
+    failed = 'failed to provision volume with StorageClass "gp3": '
+    hook = event_saying("FailedPostStartHook", HOOK, seconds=6)
+    sandbox = event_saying("FailedCreatePodSandBox", no_namespaces) | {"type": "Warning"}
+    again = container_status(ready=True, restarts=1, lastState=ended(137))
+    return {
+        **{name: of(waits("CreateContainerError", message)) for name, message in NO_START.items()},
+        **{
+            name: of(waits("ImagePullBackOff"), events=[event_saying("Failed", f"Failed to pull image: {message}")])
+            for name, message in PULLS.items()
+        },
+        "inotify": of(container_status(state=ended(1, message=INOTIFY)), phase="Failed"),
+        "user namespaces": of(waits("ContainerCreating"), events=[sandbox]),
+        "token of the account": on_node("FailedMount", no_token),
+        "gang of Kubernetes": unplaced("waiting for minCount pods from a gang to appear in scheduling queue", {}),
+        "claim smaller than its snapshot": unplaced(
+            UNBOUND, HOME, claim=pending(), claim_event=(FAILS, failed + SOURCE)
+        ),
+        "key of the disks": unplaced(NOT_IN_TIME, HOME, claim=pending(), claim_event=(FAILS, failed + GONE)),
+        "hook after the start": of(crashing("run", ended(137)), events=[hook]),
+        "hook after the start, running again": of(again, events=[hook]),
+        "shared memory of our own": of_shared_memory("shared-memory"),
+        "shared memory of the pod's": of_shared_memory("dshm"),
+        "shared memory of the pod's, by the exit code": of_shared_memory("dshm", exit_code=135, message=""),
+        "another end beside shared memory of the pod's": of_shared_memory("dshm", message="MemoryError"),
+    }
+
+
+def of_two_causes() -> dict[str, Diagnosis]:
+    limit = 'Failed to pull image "docker.io/acme/lab:4": 429 Too Many Requests - toomanyrequests: pull rate limit'
+    platform = 'Failed to pull image "ghcr.io/acme/proxy:9": no match for platform in manifest: not found'
+    waiting = (waits("ImagePullBackOff"), waits("ImagePullBackOff") | {"name": "proxy"})
+    pulls = [about("run", limit), about("proxy", platform)]
+    no_secret = waits("CreateContainerConfigError", 'secret "wandb" not found')
+    crashes = crashing("run", ended(137, "OOMKilled")), crashing("proxy", ended(1, message=PORT))
+    return {
+        "a Secret and a volume on another node": unmounted((ELSEWHERE, 480), (NO_SECRET, 30)),
+        "a volume on another node, and a Secret before": unmounted((NO_SECRET, 60), (ELSEWHERE, 30)),
+        "a Secret and a file server": unmounted((NO_SECRET, 90), (SILENT, 30)),
+        "a file server, and long before it a Secret": unmounted((NO_SECRET, 480), (SILENT, 30)),
+        "two images": of(*waiting, events=pulls),
+        "a Secret and an image": of(no_secret, waiting[1], events=pulls[1:]),
+        "memory and a port": of(*crashes),
+        "memory beside a healthy container": of(crashes[0], container_status("proxy", ready=True)),
+    }
+
+
+def test_unseen_situations_are_told_as_stored() -> None:
+    assert_answers_as_stored("words-of-unseen-situations", (of_one_cause() | of_two_causes()).items())

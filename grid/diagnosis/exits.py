@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from grid.core.labels import KEYS
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.diagnosis.beside import PROGRAM, part_of, spec_of, subject, within
+from grid.core.wording import capitalised
+from grid.diagnosis.beside import PROGRAM, part_of, spec_of, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import SHARED_MEMORY, end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
@@ -29,13 +30,12 @@ MEANINGS = {
     143: _("something asked it to end (SIGTERM)"),
     159: _("it made a system call that the node forbids (SIGSYS)"),
 }
-_BUS_ERROR = 135
 # A shell adds 128 to the signal that ended a program.
 _SIGNALS = {129: "SIGHUP", 131: "SIGQUIT", 133: "SIGTRAP", 141: "SIGPIPE", 152: "SIGXCPU", 153: "SIGXFSZ"}
 _ENDS = {code: _("a signal ended it ({name})", name=name) for code, name in _SIGNALS.items()} | MEANINGS
 _CURES = {
     132: _("Choose a tier with other nodes, or packages that are built for this processor."),
-    _BUS_ERROR: _("Its disk or /dev/shm is usually full: use less of it, or choose a tier with more shared memory."),
+    135: _("Its disk or /dev/shm is usually full: use less of it, or choose a tier with more shared memory."),
 }
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {
@@ -178,7 +178,7 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
             return "admin", _("Ask your admin to check the environment's command.")
         return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_shell_words(ended)[1])
     known, mounts = explain_by_log(ended), spec_of(pod, status).volume_mounts
-    is_of_memory = known.key == "grid.shared-memory" if known else ended.exit_code == _BUS_ERROR
+    is_of_memory = known.key == "grid.shared-memory" if known else ended.exit_code == 135  # SIGBUS
     if is_of_memory and any(mount.name != SHARED_MEMORY for mount in mounts):
         return "you", _("Use fewer loader processes, or enlarge the volume that its pod has at /dev/shm.")
     if known:
@@ -191,18 +191,16 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; of an unknown message its core is said."""
     says, (code, who, step) = core_words(message), _UNKNOWN
+    sentence = _("{program} cannot be started{why}.")
     if rule := CANNOT_START.find(message):
         key, words, match = rule
         says = words.format(command=next(filter(None, match.groups()), "")).replace("  ", " ")
         code, who, step = _REMEDIES.get(key, _COMMAND)
     elif fault := NODE_FAULTS.find(message):
-        sentence = _(
-            "The node cannot start {program}: {why}.", program=within(pod, status), why=fault[1].format(registry="")
-        )
-        step = STEPS_OF_NODE.get(fault[0], LOOK_AT_NODE)
-        return Diagnosis("node_fault", sentence, "problem", "operator", step, quoted(f"{reason}: {message}"))
+        sentence, says = _("the node cannot start {program}{why}."), fault[1].format(registry="")
+        code, who, step = "node_fault", "operator", STEPS_OF_NODE.get(fault[0], LOOK_AT_NODE)
     why = f": {says}" if says else ""
-    sentence = _("{program} cannot be started{why}.", program=subject(pod, status), why=why)
+    sentence = capitalised(sentence.format(program=within(pod, status), why=why))
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 
 

@@ -35,8 +35,7 @@ WHY_NOT_MOUNTED = RuleTable(
     ("node-is-full", r"(?i)maximum number of (?:data disks|attach)|attachment limit", (_("the node has as many volumes as it can take"),
         _("Stop it and launch it again, to get another node; ask an operator if it happens often."))),
     ("node-disk", r"mkdir /var/lib/kubelet/\S+: (read-only file system|no space left on device|input/output error)", (
-        _("the node's own disk fails ({driver})"),
-        _("Ask an operator to drain and repair the node; launched again, this may get another one."))),
+        _("the node's own disk fails ({driver})"), _("Ask an operator to repair the node; launched again, this may get another one."))),
     ("no-token", r"failed to fetch token", (_("the API server gives the node no token for it yet"),
         _("It is tried again by itself; if it lasts, ask an operator to look at the API server and the node's kubelet."))),
     ("not-attached-yet", r"but was attaching|(?:hasn't been|not yet) attached|find disk on lun|find device path|no relationship found",

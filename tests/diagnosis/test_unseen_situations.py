@@ -106,6 +106,7 @@ def of_two_causes() -> dict[str, Diagnosis]:
     platform = 'Failed to pull image "ghcr.io/acme/proxy:9": no match for platform in manifest: not found'
     waiting = (waits("ImagePullBackOff"), waits("ImagePullBackOff") | {"name": "proxy"})
     pulls = [about("run", limit), about("proxy", platform)]
+    selecting, fast = HOME | {"nodeSelector": {"gpu": "h200"}}, pending() | {"spec": {"storageClassName": "fast"}}
     no_secret = waits("CreateContainerConfigError", 'secret "wandb" not found')
     crashes = crashing("run", ended(137, "OOMKilled")), crashing("proxy", ended(1, message=PORT))
     return {
@@ -115,6 +116,7 @@ def of_two_causes() -> dict[str, Diagnosis]:
         "a file server, and long before it a Secret": unmounted((NO_SECRET, 480), (SILENT, 30)),
         "two images": of(*waiting, events=pulls),
         "a Secret and an image": of(no_secret, waiting[1], events=pulls[1:]),
+        "a storage class and a label of nodes": unplaced(UNBOUND, selecting, claim=fast),
         "memory and a port": of(*crashes),
         "memory beside a healthy container": of(crashes[0], container_status("proxy", ready=True)),
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from grid.diagnosis.complaints import explain_complaints, not_computed
-from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest, quoted, since
+from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest, quoted, since, together
 from grid.diagnosis.held import (
     explain_chosen,
     explain_held,
@@ -48,8 +48,6 @@ def explain_placement(
         return replace(chosen, evidence=evidence)
     if about_claims is None and scheduling.claims is None:
         about_claims = explain_volume_message(pod, message, settled=is_settled(pod, now))
-    if about_claims is not None:
-        return replace(about_claims, evidence=quoted(*evidence, *about_claims.evidence))
     placement = Placement(pod, scheduling, volumes=reachable_from(pod, scheduling))
     situations = placement.situations()
     unknown = not_computed(counted_reasons(message)) if message else {}
@@ -57,6 +55,11 @@ def explain_placement(
     pool_nodes = placement.in_pool(situations)
     growth = growth_of(placement, pool_nodes, events)
     scene = Scene(placement, situations, growth, message, is_settled(pod, now), now)
+    if about_claims is not None:
+        about_claims = replace(about_claims, evidence=quoted(*evidence, *about_claims.evidence))
+        nowhere = scene.none_to_use() if situations and not without(situations, *FOREIGN) else about_claims
+        are_two = nowhere.code == "not_selected" and nowhere.severity == about_claims.severity == "problem"
+        return together(about_claims, nowhere) if are_two else about_claims
     word, held_up = karpenters_word(events), scene.held_up()
     coming = explain_nominated(events, evidence, now)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):

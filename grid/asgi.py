@@ -8,7 +8,9 @@ import asyncio
 import os
 import warnings
 
-from django.core.asgi import get_asgi_application
+import django
+from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler
 from django.core.signals import request_started
 from django.db import close_old_connections, reset_queries
 
@@ -17,7 +19,13 @@ from grid.core.regexes import Expression
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
 # Static files are read in a thread and are small; Django warns of each such response under ASGI all the same.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
-django_application = get_asgi_application()
+django.setup(set_prefix=False)
+from dashboard.shell.middleware import on_loop  # noqa: E402
+
+# Only here: Django's own checks look for Django's names in the settings.
+named, settings.MIDDLEWARE = settings.MIDDLEWARE, list(map(on_loop, settings.MIDDLEWARE))
+django_application = ASGIHandler()
+settings.MIDDLEWARE = named
 # They look after the connections of the thread that they run in, as `grid.database.threads` does around each piece of work. Here they would
 # take a request's first turn in a thread for nothing.
 for look_after in (close_old_connections, reset_queries):
@@ -26,7 +34,6 @@ for look_after in (close_old_connections, reset_queries):
 # Imported after Django is set up: they import models.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
-from django.conf import settings  # noqa: E402
 
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from dashboard.shell.fragments import preload  # noqa: E402

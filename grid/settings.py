@@ -116,19 +116,19 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "dashboard.shell.middleware.measured",
     "dashboard.shell.middleware.UnstoredMiddleware",
-    "dashboard.shell.middleware.SecurityMiddleware",
+    "django.middleware.security.SecurityMiddleware",
     "dashboard.shell.middleware.ContentSecurityPolicyMiddleware",
     "dashboard.shell.middleware.OwnOriginMiddleware",
     "dashboard.shell.middleware.StaticFilesMiddleware",
-    "dashboard.shell.middleware.GZipMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
     "dashboard.shell.middleware.SessionMiddleware",
-    "dashboard.shell.middleware.CommonMiddleware",
+    "django.middleware.common.CommonMiddleware",
     "dashboard.files.uploadnames.ExactNamesMiddleware",  # before the next, which reads the form
-    "dashboard.shell.middleware.CsrfViewMiddleware",
-    "dashboard.shell.middleware.AuthenticationMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
     "dashboard.shell.middleware.LoginRequiredMiddleware",
-    "dashboard.shell.middleware.MessageMiddleware",
-    "dashboard.shell.middleware.XFrameOptionsMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "grid.urls"

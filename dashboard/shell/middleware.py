@@ -76,6 +76,12 @@ AuthenticationMiddleware = _on_loop(auth_middleware.AuthenticationMiddleware)
 XFrameOptionsMiddleware = _on_loop(clickjacking.XFrameOptionsMiddleware)
 
 
+def on_loop(path: str) -> str:
+    """Return the namesake in this module of a middleware of Django's; any other as it is."""
+    name = path.rpartition(".")[2]
+    return f"{__name__}.{name}" if path.startswith("django.") and name in globals() else path
+
+
 class CsrfViewMiddleware(OnLoop, csrf.CsrfViewMiddleware):
     """Django's own, on the event loop but for a request with a form, which it reads whole."""
 

@@ -30,9 +30,9 @@ _NOT_MADE = RuleTable[tuple[str, Who, str]](
         _("{sentence} The quota for disks is used up: {says}."), "operator",
         _("Ask an operator to raise the quota, or to delete disks that nobody needs."))),
     ("small", r"is less than the size \d+ for the source|smaller than (?:the )?(?:source|snapshot)", (
-        _("{sentence} It is smaller than what it is to be made from."), "admin",
-        _("Ask your admin for a claim at least as large as the volume or snapshot that it is made from."))),
-    ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk was made and is gone: {says}."), "operator",
+        _("{sentence} It is smaller than the volume or snapshot that is copied into it."), "admin",
+        _("Ask your admin for a claim at least as large as that."))),
+    ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk was created and is gone: {says}."), "operator",
      _("Ask an operator whether the storage driver may use the key that encrypts the disks (KMS)."))),
     ("silent", r"DeadlineExceeded", (_("{sentence} The storage does not answer in time."), "admin", _ASK)),
     ("no-space", r"(?i)(?:not (?:have )?enough|insufficient|no) (?:free |disk )?(?:space|storage|capacity)", (

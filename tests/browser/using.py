@@ -14,12 +14,13 @@ def _intervals() -> None:
         execution.owner.username: execution for execution in Execution.objects.select_related("owner", "project")
     }
     tiers = list(HardwareTier.objects.order_by("cost_per_hour"))
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    now, people = datetime.now(UTC), len(executions)
     rows = []
     for number in range(120):
-        execution = list(executions.values())[number % len(executions)]
+        execution = list(executions.values())[number % people]
         tier = tiers[number % 7 % len(tiers)]
-        began = today - timedelta(hours=12 * number + number % 5)
+        # Each person's last ends now, so that on the first of a month all have used something in it.
+        began = now - timedelta(hours=(12 * people + 1) * (number // people))
         seconds = 3600 * (1 + number * 7 % 9)
         rows.append(
             UsageInterval(

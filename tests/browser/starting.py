@@ -17,17 +17,17 @@ async def a_month_of_starts(stage: Stage) -> None:
     await administering.catalogues(stage)
     await executing.working_day(stage)
     await sync_to_async(_starts)()
-    await _read_again(stage)
+    _forget_levels(stage)
 
 
 async def nothing(stage: Stage) -> None:
     await sync_to_async(_clear)()
-    await _read_again(stage)
+    _forget_levels(stage)
 
 
-async def _read_again(stage: Stage) -> None:
+def _forget_levels(stage: Stage) -> None:
     """Whoever looked at the service levels more than a minute before left what they were then to the next one who asks."""
-    await levels_in(stage.runtime)._known._read_once()
+    levels_in(stage.runtime)._known.forget()
 
 
 def _clear() -> None:

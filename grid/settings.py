@@ -119,7 +119,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "dashboard.shell.middleware.ContentSecurityPolicyMiddleware",
     "dashboard.shell.middleware.OwnOriginMiddleware",
-    "dashboard.shell.middleware.StaticFilesMiddleware",
+    "dashboard.shell.middleware.static_files",
     "django.middleware.gzip.GZipMiddleware",
     "dashboard.shell.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

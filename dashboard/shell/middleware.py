@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from csp.constants import SELF
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
@@ -66,14 +66,14 @@ class OnLoop:
         return False
 
 
-def _on_loop(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
+def _without_threads(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
     return type(middleware.__name__, (OnLoop, middleware), {})
 
 
-SecurityMiddleware = _on_loop(security.SecurityMiddleware)
-CommonMiddleware = _on_loop(common.CommonMiddleware)
-AuthenticationMiddleware = _on_loop(auth_middleware.AuthenticationMiddleware)
-XFrameOptionsMiddleware = _on_loop(clickjacking.XFrameOptionsMiddleware)
+SecurityMiddleware = _without_threads(security.SecurityMiddleware)
+CommonMiddleware = _without_threads(common.CommonMiddleware)
+AuthenticationMiddleware = _without_threads(auth_middleware.AuthenticationMiddleware)
+XFrameOptionsMiddleware = _without_threads(clickjacking.XFrameOptionsMiddleware)
 
 
 def on_loop(path: str) -> str:
@@ -116,27 +116,17 @@ class ContentSecurityPolicyMiddleware(OnLoop, CSPMiddleware):
         return parts
 
 
-class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
+@sync_and_async_middleware
+def static_files(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """WhiteNoise's middleware, made async. The original is sync only, so it would hold a thread for as long as a view awaits."""
+    original = WhiteNoiseMiddleware(get_response)
 
-    async_capable = True
+    async def later(request: HttpRequest) -> Any:
+        path = request.path_info
+        file = original.find_file(path) if original.autorefresh else original.files.get(path)
+        return await (get_response(request) if file is None else sync_to_async(original.serve)(file, request))
 
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        super().__init__(get_response)
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> Any:
-        if not iscoroutinefunction(self):
-            return super().__call__(request)
-        return self._later(request)
-
-    async def _later(self, request: HttpRequest) -> Any:
-        # The same as WhiteNoise's own `__call__`.
-        file = self.find_file(request.path_info) if self.autorefresh else self.files.get(request.path_info)
-        if file is not None:
-            return await sync_to_async(self.serve)(file, request)
-        return await self.get_response(request)
+    return later if iscoroutinefunction(get_response) else original
 
 
 class SessionMiddleware(OnLoop, middleware.SessionMiddleware):
@@ -214,9 +204,8 @@ class UnstoredMiddleware(OnLoop, MiddlewareMixin):
     stands outside of whatever else may answer, so that redirects, refusals and failures are covered too."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        is_file = request.path_info.startswith(_STATIC) and response.has_header(
-            "Cache-Control"
-        )  # as WhiteNoise serves it
+        # As WhiteNoise serves it.
+        is_file = request.path_info.startswith(_STATIC) and response.has_header("Cache-Control")
         is_stored = request.resolver_match is not None and request.resolver_match.view_name in _STORED_VIEWS
         if not (is_file or is_stored):
             response["Cache-Control"] = "no-store, private"

@@ -35,7 +35,7 @@ class Complaint:
     singular: str = ""
 
 
-_ASK_ABOUT_VOLUME = _("Ask your admin to look at the volume claim and its storage class.")
+ASK_ABOUT_VOLUME = _("Ask your admin to look at the volume claim and its storage class.")
 COMPLAINTS = RuleTable(
     ("volume-limit", r"exceed max volume count", Complaint(_("{nodes} have as many volumes attached as they may"), "you",
      _("Wait until something that uses volumes ends there, stop something that you do not need, or choose another tier."), ends=True,
@@ -43,11 +43,11 @@ COMPLAINTS = RuleTable(
     ("one-pod", r"ReadWriteOncePod", Complaint(_("another pod uses its volume, which one pod may use at a time (ReadWriteOncePod)"), "you",
      _("Stop what uses the volume, or wait until it ends."), ends=True)),
     ("storage-room", r"did not have enough free storage", Complaint(
-        _("the storage that {nodes} can reach has too little left for its volume"), "admin", _ASK_ABOUT_VOLUME)),
+        _("the storage that {nodes} can reach has too little left for its volume"), "admin", ASK_ABOUT_VOLUME)),
     ("storage-driver", r"CSI driver|csinode", Complaint(_("{nodes} lack the storage driver of its volume"), "operator",
      _("Ask an operator whether the storage driver runs on the nodes."), singular=_("{nodes} lacks the storage driver of its volume"))),
     ("lost-node", r"bound to non-existent node", Complaint(
-        _("its volume belongs to a node that no longer exists"), "admin", _ASK_ABOUT_VOLUME)),
+        _("its volume belongs to a node that no longer exists"), "admin", ASK_ABOUT_VOLUME)),
     ("device-class", r"(?i)device ?class", Complaint(_("the class of devices that its claim names does not exist"), "operator",
      _("Ask an operator about the device class, or choose another tier."))),
     ("device-claim", r"(?i)cannot allocate all claims|resource ?claim", Complaint(

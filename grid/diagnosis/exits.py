@@ -197,7 +197,10 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
         says = words.format(command=next(filter(None, match.groups()), "")).replace("  ", " ")
         code, who, step = _REMEDIES.get(key, _COMMAND)
     elif fault := NODE_FAULTS.find(message):
-        sentence, says = _("the node cannot start {program}{why}."), fault[1].format(registry="")
+        sentence, says = (
+            _("the node cannot start {program}{why}."),
+            fault[1].format(registry=next(filter(None, fault[2].groups()), "")),
+        )
         code, who, step = "node_fault", "operator", STEPS_OF_NODE.get(fault[0], LOOK_AT_NODE)
     why = f": {says}" if says else ""
     sentence = capitalised(sentence.format(program=within(pod, status), why=why))

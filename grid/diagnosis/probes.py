@@ -9,7 +9,8 @@ from grid.core.wording import duration
 from grid.diagnosis.beside import FRONT_PORTS, is_about, spec_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.rules import RuleTable
-from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
+from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
+from grid.kube.slim import ContainerProbe
 
 _SILENCE_IS_NEWS = timedelta(minutes=1)
 _START_IS_SLOW = timedelta(minutes=5)

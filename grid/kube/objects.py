@@ -14,6 +14,7 @@ from grid.kube.slim import (
     Address,
     Affinity,
     ContainerPort,
+    ContainerProbe,
     EventSeries,
     EventSource,
     NodeImage,
@@ -85,22 +86,6 @@ class Toleration(Slim, frozen=True, kw_only=True):
 class ResourceRequirements(Slim, frozen=True, kw_only=True):
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
-
-
-class ProbedPort(Slim, frozen=True, kw_only=True):
-    port: int | str = 0
-
-
-class ContainerProbe(Slim, frozen=True, kw_only=True):
-    tcp_socket: ProbedPort | None = None
-    http_get: ProbedPort | None = None
-    grpc: ProbedPort | None = None
-
-    @property
-    def port(self) -> int | str:
-        """The port that must answer, by number or name; 0 for a probe that runs a command."""
-        asked = self.tcp_socket or self.http_get or self.grpc
-        return asked.port if asked else 0
 
 
 class ContainerSpec(Slim, frozen=True, kw_only=True):

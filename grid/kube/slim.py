@@ -1,5 +1,5 @@
 """The base of the slim typed views in `grid.kube.objects`, and views of small parts: what kubelets report of their nodes, the reporters of
-events, and what a pod demands of its node beyond resources: affinity, spread, host ports, volumes, gates and resource claims.
+events, probes, and what a pod demands of its node beyond resources: affinity, spread, host ports, volumes, gates and resource claims.
 
 Of demands only what is required; almost no pod has any, and a web process keeps every pod, so each default is one shared empty value.
 """
@@ -155,3 +155,19 @@ class ContainerPort(Slim, frozen=True, kw_only=True):
     host_port: int = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(default="", name="hostIP")
+
+
+class ProbedPort(Slim, frozen=True, kw_only=True):
+    port: int | str = 0
+
+
+class ContainerProbe(Slim, frozen=True, kw_only=True):
+    tcp_socket: ProbedPort | None = None
+    http_get: ProbedPort | None = None
+    grpc: ProbedPort | None = None
+
+    @property
+    def port(self) -> int | str:
+        """The port that must answer, by number or name; 0 for a probe that runs a command."""
+        asked = self.tcp_socket or self.http_get or self.grpc
+        return asked.port if asked else 0

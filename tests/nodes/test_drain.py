@@ -49,33 +49,6 @@ def running(name: str, **fields: Any) -> RawObject:
     return builders.pod(name, node="n1", phase="Running", ready=True, **fields)
 
 
-def test_drain_leaves_node_pods_and_ended_pods() -> None:
-    mirror = running("static", annotations={"kubernetes.io/config.mirror": "x"})
-    drained = plan(
-        running("agent", owner=owned("DaemonSet")),
-        mirror,
-        builders.pod("over", node="n1", phase="Failed"),
-        running("w"),
-    )
-    assert {name: pod.fate for name, pod in drained.items()} == {
-        "w": "evicted",
-        "agent": "stays",
-        "static": "stays",
-        "over": "ended",
-    }
-    assert next(iter(drained)) == "w"
-
-
-def test_pod_with_a_recreating_controller_comes_back() -> None:
-    bare, anchored = running("bare"), running("anchored", owner=owned("ConfigMap"))
-    drained = plan(
-        bare, anchored, running("web", owner=owned("ReplicaSet")),
-        running("head", owner=owned("ReplicaSet"), labels={APP_COMPONENT: HEAD}),
-    )  # fmt: skip
-    assert [name for name, pod in drained.items() if pod.comes_back] == ["head", "web"]
-    assert "ReplicaSet" in drained["web"].why and "new head" in drained["head"].why
-
-
 def test_own_disk_volumes_are_lost_and_memory_not_named() -> None:
     volumes = [{"name": "scratch", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}, {"name": "x"}]
     assert plan(running("w", spec={"volumes": volumes}))["w"].lost == ("scratch",)

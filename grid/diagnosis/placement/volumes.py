@@ -8,6 +8,7 @@ from grid.core.quantity import format_bytes, whole
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, folded, listed
+from grid.diagnosis.complaints import ASK_ABOUT_VOLUME
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.mounts import OURS, claim_words
@@ -22,7 +23,6 @@ _NO_CLASS = _OF_CLASS + ' "{}" not found'
 _NO_VOLUME = "didn't find available persistent volumes to bind"
 _NOT_IN_TIME = "binding volumes: "  # the scheduler has chosen a node, and waited ten minutes for the volume there
 _PROVISIONER = Expression(r"external provisioner ['\"]([^'\"]+)['\"]")
-_ASK = _("Ask your admin to look at the volume claim and its storage class.")
 # What a storage driver says of a volume that it did not make, who can act, and how. The quotas are of Compute Engine, EC2, Cinder and
 # Azure; one of requests per minute is none of disks.
 _NOT_MADE = RuleTable[tuple[str, Who, str]](
@@ -32,14 +32,15 @@ _NOT_MADE = RuleTable[tuple[str, Who, str]](
     ("small", r"is less than the size \d+ for the source|smaller than (?:the )?(?:source|snapshot)", (
         _("{sentence} It is smaller than the volume or snapshot that is copied into it."), "admin",
         _("Ask your admin for a claim at least as large as that."))),
-    ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk was created and is gone: {says}."), "operator",
-     _("Ask an operator whether the storage driver may use the key that encrypts the disks (KMS)."))),
-    ("silent", r"DeadlineExceeded", (_("{sentence} The storage does not answer in time."), "admin", _ASK)),
+    # EC2 removes a new disk whose key it may not use, and then knows no such volume.
+    ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk cannot be encrypted with its key, as it seems: {says}."),
+     "operator", _("Ask an operator whether the storage driver may use the key that encrypts the disks (KMS)."))),
+    ("silent", r"DeadlineExceeded", (_("{sentence} The storage does not answer in time."), "admin", ASK_ABOUT_VOLUME)),
     ("no-space", r"(?i)(?:not (?:have )?enough|insufficient|no) (?:free |disk )?(?:space|storage|capacity)", (
         _("{sentence} The storage has no room for a volume of this size: {says}."), "admin",
         _("Ask your admin for a smaller volume, or to make room in the storage."))),
 )  # fmt: skip
-_UNKNOWN: tuple[str, Who, str] = _("{sentence} Its storage driver says: {says}."), "admin", _ASK
+_UNKNOWN: tuple[str, Who, str] = _("{sentence} Its storage driver says: {says}."), "admin", ASK_ABOUT_VOLUME
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
         failed = [
             each.message for each in events if each.reason == "ProvisioningFailed" and _OF_CLASS not in each.message
         ]
-        who, step, evidence = _UNKNOWN[1], _ASK, quoted(message)
+        who, step, evidence = _UNKNOWN[1], ASK_ABOUT_VOLUME, quoted(message)
         if used.is_deleted:
             step = _("Its deletion cannot be undone: ask your admin for a new claim, and who deleted this one.")
         elif failed:

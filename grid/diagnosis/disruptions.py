@@ -43,7 +43,7 @@ KUBELET_CAUSES = RuleTable(
     ("critical-pod", r"critical pod", _("its node makes room for a critical pod")),
     ("low", r"low on resource: ([\w./-]*\w)", _("its node is short of {resource}")),
 )
-SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.executions.storage`
+_SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.executions.storage`
 _SCRATCH = frozenset({"home", "runtime", "local"})
 _USED = RepeatedExpression(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
 # In bytes beyond the request: less is no fault of the program, and no larger tier helps.
@@ -153,7 +153,7 @@ def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
 def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain an emptyDir over its limit. The message does not say whether it is on disk or in memory, so only our own are told apart."""
     name, limit = match[1], _bytes(match[2])
-    if name == SHARED_MEMORY:
+    if name == _SHARED_MEMORY:
         sentence = _("It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted.")
         step = _("Use fewer worker processes or smaller batches, or choose a tier with more shared memory.")
     elif name in _SCRATCH:

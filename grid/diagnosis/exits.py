@@ -6,9 +6,9 @@ from grid.core.labels import KEYS
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import capitalised
-from grid.diagnosis.beside import PROGRAM, part_of, spec_of, within
+from grid.diagnosis.beside import PROGRAM, part_of, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
-from grid.diagnosis.disruptions import SHARED_MEMORY, end_requested_by
+from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Pod, Terminated
@@ -177,10 +177,10 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
             return "admin", _("Ask your admin to check the environment's command.")
         return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_shell_words(ended)[1])
-    known, mounts = explain_by_log(ended), spec_of(pod, status).volume_mounts
+    known = explain_by_log(ended)
     is_of_memory = known.key == "grid.shared-memory" if known else ended.exit_code == 135  # SIGBUS
-    if is_of_memory and any(mount.name != SHARED_MEMORY for mount in mounts):
-        return "you", _("Use fewer loader processes, or enlarge the volume that its pod has at /dev/shm.")
+    if is_of_memory and KEYS.execution not in pod.metadata.labels:  # in a pod of ours it is the tier's
+        return "you", _("Use less of it, as with fewer loader processes, or give its pod a larger volume at /dev/shm.")
     if known:
         return "you", known.cure
     if ended.exit_code == 137 and not end_requested_by(pod, ended):

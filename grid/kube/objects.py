@@ -25,7 +25,6 @@ from grid.kube.slim import (
     SchedulingGate,
     Slim,
     SpreadConstraint,
-    VolumeMount,
     shared,
 )
 
@@ -96,13 +95,10 @@ class ContainerSpec(Slim, frozen=True, kw_only=True):
     readiness_probe: ContainerProbe | None = None
     startup_probe: ContainerProbe | None = None
     ports: tuple[ContainerPort, ...] = ()
-    volume_mounts: tuple[VolumeMount, ...] = ()
 
     def __post_init__(self) -> None:
-        """Keep the host ports and the mount of shared memory alone: every pod is in memory, and nothing reads the others."""
-        if self.ports or self.volume_mounts:
-            of_memory = tuple([mount for mount in self.volume_mounts if mount.mount_path == "/dev/shm"])
-            msgspec.structs.force_setattr(self, "volume_mounts", of_memory)
+        """Keep the host ports alone: every pod is in memory, and nothing reads the others."""
+        if self.ports:
             msgspec.structs.force_setattr(self, "ports", tuple([port for port in self.ports if port.host_port]))
 
 

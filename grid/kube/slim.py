@@ -146,11 +146,6 @@ class PodVolume(Slim, frozen=True, kw_only=True):
         return f"{pod_name}-{self.name}" if self.ephemeral is not None else ""
 
 
-class VolumeMount(Slim, frozen=True, kw_only=True):
-    name: str = ""
-    mount_path: str = ""
-
-
 class ContainerPort(Slim, frozen=True, kw_only=True):
     host_port: int = 0
     protocol: str = "TCP"

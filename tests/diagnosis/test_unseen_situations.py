@@ -6,6 +6,7 @@ The texts are those of the kubelet, of containerd and cri-o, of registries, stor
 
 from typing import Any
 
+from grid.core.labels import KEYS
 from grid.diagnosis.diagnosis import Diagnosis
 from tests.diagnosis.situations import assert_answers_as_stored, ended, event_saying, explain
 from tests.diagnosis.test_sixty_storage import FAILS, HOME, NOT_IN_TIME, UNBOUND, on_node, pending, unplaced
@@ -44,11 +45,7 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
 def of(*statuses: dict[str, Any], events: Any = (), **more: Any) -> Diagnosis:
     images = {"run": "docker.io/acme/lab:4", "proxy": "ghcr.io/acme/proxy:9"}
     limits = {"limits": {"memory": "4Gi"}}
-    mounts = more.pop("mounts", [])
-    containers = [
-        {"name": each["name"], "image": images[each["name"]], "resources": limits, "volumeMounts": mounts}
-        for each in statuses
-    ]
+    containers = [{"name": each["name"], "image": images[each["name"]], "resources": limits} for each in statuses]
     return explain(pod("p", node="node-1", containers=containers, statuses=list(statuses), **more), *events)
 
 
@@ -62,9 +59,9 @@ def unmounted(*warnings: tuple[tuple[str, str], float]) -> Diagnosis:
     return of(waits("ContainerCreating"), events=events)
 
 
-def of_shared_memory(volume: str, *, exit_code: int = 1, message: str = BUS_ERROR) -> Diagnosis:
-    mounts = [{"name": "data", "mountPath": "/data"}, {"name": volume, "mountPath": "/dev/shm"}]
-    return of(container_status(state=ended(exit_code, message=message)), phase="Failed", mounts=mounts)
+def of_shared_memory(*, is_ours: bool, exit_code: int = 1, message: str = BUS_ERROR) -> Diagnosis:
+    labels = {KEYS.execution: "e1"} if is_ours else {}
+    return of(container_status(state=ended(exit_code, message=message)), phase="Failed", labels=labels)
 
 
 def crashing(name: str, end: dict[str, Any]) -> dict[str, Any]:
@@ -94,10 +91,10 @@ def of_one_cause() -> dict[str, Diagnosis]:
         "key of the disks": unplaced(NOT_IN_TIME, HOME, claim=pending(), claim_event=(FAILS, failed + GONE)),
         "hook after the start": of(crashing("run", ended(137)), events=[hook]),
         "hook after the start, running again": of(again, events=[hook]),
-        "shared memory of our own": of_shared_memory("shared-memory"),
-        "shared memory of the pod's": of_shared_memory("dshm"),
-        "shared memory of the pod's, by the exit code": of_shared_memory("dshm", exit_code=135, message=""),
-        "another end beside shared memory of the pod's": of_shared_memory("dshm", message="MemoryError"),
+        "shared memory of our own": of_shared_memory(is_ours=True),
+        "shared memory of a foreign pod": of_shared_memory(is_ours=False),
+        "shared memory of a foreign pod, by the exit code": of_shared_memory(is_ours=False, exit_code=135, message=""),
+        "shared memory of our own, by the exit code": of_shared_memory(is_ours=True, exit_code=135, message=""),
     }
 
 

@@ -127,5 +127,6 @@ def test_a_stopped_jobs_files_are_saved(git_grid: GitGrid) -> None:
     page = f"/executions/{job}/"
     git_grid.scientist.post(f"{page}stop/", {}, page=page)
     git_grid.scientist.wait_for(job, "Stopped", seconds=SOON)
-    assert git_grid.git("show", "main:begun.txt") == "begun"
+    # It failed once on a busy machine; the page says why files were not saved.
+    assert git_grid.git("show", "main:begun.txt") == "begun", git_grid.scientist.get(page)
     assert f"pod/job-{job}" not in git_grid.grid.pods()

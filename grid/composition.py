@@ -12,7 +12,7 @@ from grid.executions import kinds, lifecycle, reasons as execution_reasons, requ
 from grid.executions.podkind import PodKind
 from grid.files import stored_remotes
 from grid.files.filesaving import FileSaving
-from grid.jobs import runsteps
+from grid.jobs import runsteps, schedulehistory
 from grid.jobs.jobrows import JobKind
 from grid.logs import knowledge
 from grid.models import Kind
@@ -38,6 +38,6 @@ def compose() -> None:
     lifecycle.on_enter(startups.record_start)
     lifecycle.on_enter(outbox.record_state)
     lifecycle.on_slots_freed(usage.end_all)
-    of_executions = (cluster_reasons, execution_reasons, runsteps, shutdown_rules)
+    of_executions = (cluster_reasons, execution_reasons, runsteps, schedulehistory, shutdown_rules)
     for words in (*of_executions, budgets, departures, gate, maintenance, revisions, sharing):
         reasons.register(words.SENTENCES)

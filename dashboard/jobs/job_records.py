@@ -24,7 +24,8 @@ from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.wording import money
 from grid.jobs.jobsettings import RunRecord, read_record, settings_of
-from grid.jobs.scheduler import LATE, MINUTE, LateReason, late_words
+from grid.jobs.schedulehistory import LateReason, entry_words, late_words
+from grid.jobs.scheduler import LATE, MINUTE
 from grid.models import Execution, Job, JobRun, Membership, RunSettings, Schedule, UsageInterval
 from grid.queue.gate import words_of
 
@@ -51,8 +52,7 @@ def _line(schedule: Schedule, now: datetime) -> jobs.ScheduleLine:
         zone = find_zone(schedule.time_zone)
     except ValueError:  # this system does not know it any more
         zone = ZoneInfo("UTC")
-    by, why = schedule.paused_by, schedule.paused_why
-    paused = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
+    history = [entry_words(entry) for entry in schedule.history]
     return jobs.ScheduleLine(
         id=schedule.pk,
         cron=schedule.cron,
@@ -60,9 +60,9 @@ def _line(schedule: Schedule, now: datetime) -> jobs.ScheduleLine:
         overlap=schedule.overlap,
         missed=schedule.missed,
         next_at=schedule.next_at,
-        paused=paused if schedule.paused_at else "",
+        paused=history[0][1] if schedule.paused_at else "",  # nothing else happens to it meanwhile
         meaning=jobs.schedule_times(schedule.cron, schedule.time_zone, now),
-        history=tuple((jobs.local_time(datetime.fromisoformat(at), zone), words) for at, words in schedule.history),
+        history=tuple((jobs.local_time(at, zone), words) for at, words in history),
         waits=_why_it_waits(schedule, now),
     )
 
@@ -83,7 +83,7 @@ def _why_it_waits(schedule: Schedule, now: datetime) -> str:
     launched = Job.objects.filter(owner=job.owner_id, deleted_at=None, launched_at__gt=now - MINUTE)
     is_at_limit = launched.filter(schedules__last_at__isnull=False).distinct().count() >= most
     reason = LateReason(of_owner - 1, of_all - of_owner, most if is_at_limit else 0)
-    why = late_words(reason, job.owner.get_username()) or _("The controller has not looked at it yet.")
+    why = late_words(reason.values(job.owner.get_username())) or _("The controller has not looked at it yet.")
     return _("It is late. {why} It runs by itself when its turn comes.", why=why)
 
 

@@ -1,6 +1,6 @@
 """What a cluster waits for, and what people did to it, in words."""
 
-from grid.core.reasons import Reader, Sentence, Values
+from grid.core.reasons import Reader, Sentence, Values, filled
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 
@@ -18,13 +18,13 @@ def _resized(values: Values, reader: Reader) -> str:
 
 
 SENTENCES: dict[str, Sentence] = {
-    HEAD_READY: lambda values, reader: _("The head is ready; it waits for the first worker."),
-    HEAD_DOWN: lambda values, reader: _(
-        "The head does not answer now; a new one starts by itself. What the old one held in memory is lost."
+    HEAD_READY: filled(_("The head is ready; it waits for the first worker.")),
+    HEAD_DOWN: filled(
+        _("The head does not answer now; a new one starts by itself. What the old one held in memory is lost.")
     ),
-    NO_WORKER: lambda values, reader: _("No worker is ready now; new ones start by themselves."),
+    NO_WORKER: filled(_("No worker is ready now; new ones start by themselves.")),
     "Resized": _resized,
-    "HeadRestarted": lambda values, reader: _(
-        "{by} restarted the head; what its memory held is lost, and the workers join the new one.", by=values["by"]
+    "HeadRestarted": filled(
+        _("{by} restarted the head; what its memory held is lost, and the workers join the new one.")
     ),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 logger = logging.getLogger(__name__)
 
-Value = str | int | float | bool | list[Any] | None
+Value = str | int | float | bool | list[Any] | dict[str, Any] | None
 Values = Mapping[str, Any]  # with a `Value` for each name; sentences know which
 
 
@@ -60,6 +60,21 @@ def words_of(code: str, values: Values | None, text: str, reader: Reader) -> str
     except (LookupError, TypeError, ValueError) as error:
         logger.debug("a cause is read as its text reason=%s error=%r", code, error)
         return text
+
+
+def cause_words(values: Values, reader: Reader) -> str:
+    """Return the words of another's stored cause, which the values have as `cause`: its code, values and text."""
+    code, of_cause, text = values["cause"]
+    return words_of(code, of_cause, text, reader)
+
+
+def filled(text: str, **fields: Sentence) -> Sentence:
+    """Return the sentence that fills a text with the values, and its other fields with what is worded of them."""
+
+    def sentence(values: Values, reader: Reader) -> str:
+        return text.format_map({**values, **{name: worded(values, reader) for name, worded in fields.items()}})
+
+    return sentence
 
 
 def sentence_of(reason: Reason, reader: Reader) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from grid.core.reasons import Reader, Sentence, Values, words_of
+from grid.core.reasons import Reader, Sentence, Values, cause_words, filled
 from grid.core.translation import gettext as _
 from grid.core.wording import again, duration
 from grid.diagnosis.refusals import explain_refusal
@@ -51,18 +51,19 @@ def _not_created(values: Values, reader: Reader) -> str:
     return f"{known.sentence} {known.next_step}"
 
 
+def _of_cluster(values: Values, reader: Reader) -> str:
+    return cause_words({"cause": values["cluster"]}, reader)
+
+
+_AWAITS_CLUSTER = filled(
+    _("Waiting for its cluster; it starts by itself when the cluster runs. The cluster: {message}"), message=_of_cluster
+)
+
+
 def _awaits_cluster(values: Values, reader: Reader) -> str:
     if values["cluster"] is None:
         return _("Waiting for its cluster's address; it starts by itself.")
-    return _(
-        "Waiting for its cluster; it starts by itself when the cluster runs. The cluster: {message}",
-        message=_of_cluster(values, reader),
-    )
-
-
-def _of_cluster(values: Values, reader: Reader) -> str:
-    code, cluster_values, text = values["cluster"]
-    return words_of(code, cluster_values, text, reader)
+    return _AWAITS_CLUSTER(values, reader)
 
 
 def _pod_deleted(values: Values, reader: Reader) -> str:
@@ -109,12 +110,12 @@ SENTENCES: dict[str, Sentence] = {
         _("Node {node} is preparing the head: image, start."), _("Node {node} is preparing it: volumes, image, start.")
     ),
     "awaits_cluster": _awaits_cluster,
-    "cluster_failed": lambda values, reader: _(
-        "It was not started, because its cluster did not come up. The cluster: {message} Launch both again.",
-        message=_of_cluster(values, reader),
+    "cluster_failed": filled(
+        _("It was not started, because its cluster did not come up. The cluster: {message} Launch both again."),
+        message=_of_cluster,
     ),
     "not_created": _not_created,
-    "ran": lambda values, reader: _("It ran."),
+    "ran": filled(_("It ran.")),
     "pod_gone": lambda values, reader: _(
         "Its pod is gone: its node was removed, somebody deleted it, or the cluster was restored from a backup. "
         "The project's files are kept; {again}.",
@@ -124,7 +125,5 @@ SENTENCES: dict[str, Sentence] = {
     "deploying_timeout": _timeout(_DEPLOYING_TIMEOUT),
     "preparing_timeout": _timeout(_PREPARING_TIMEOUT),
     **dict.fromkeys((stopping.REQUESTED, stopping.STOPPED, *_WHY_STOPPED), _stop),
-    "WithoutCluster": lambda values, reader: _(
-        "{by} stopped its cluster before it started; this continues without a cluster.", by=values["by"]
-    ),
+    "WithoutCluster": filled(_("{by} stopped its cluster before it started; this continues without a cluster.")),
 }

@@ -7,5 +7,5 @@ like any other.
 
 PUBLIC = (
     "deadlines", "jobrows", "jobruns", "jobs", "jobsettings", "runmetrics.collector", "runmetrics.lines",
-    "runsteps", "scheduler", "schedules", "scheduletimes",
+    "runsteps", "schedulehistory", "scheduler", "schedules", "scheduletimes",
 )  # fmt: skip

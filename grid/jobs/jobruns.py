@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -15,6 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from grid.clusters.request import read_cluster_settings
 from grid.core.backoff import Backoff
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reader, words_of
 from grid.core.translation import gettext as _
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.database.turns import PersonTurns
@@ -38,7 +40,17 @@ logger = logging.getLogger(__name__)
 REFUSED_SECONDS = 30
 CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
 AT_ONCE = 3  # launches in one transaction, so that others get their turn of the database
-_ATTEMPT = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at", "reason")
+_ATTEMPT = (
+    "run_id",
+    "attempt",
+    "state",
+    "settled_at",
+    "message",
+    "stop_requested_by",
+    "ended_at",
+    "reason",
+    "reason_values",
+)
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
 JOBS_AT_ONCE = 20  # jobs between two looks at who has something due
 OF_EACH = 5  # jobs of one person in a look
@@ -195,7 +207,7 @@ class _Advance:
         return self._followers()
 
     def apply(self) -> Advanced:
-        waits: dict[WaitStep, list[int]] = {}
+        waits: dict[str, tuple[WaitStep, list[int]]] = {}  # by what they wait for
         for run in self._runs:
             step = self._step(run)
             if isinstance(step, LaunchStep):
@@ -205,11 +217,11 @@ class _Advance:
             if run.schedule_id and (run.pk in self._active or not isinstance(step, EndStep)):
                 self._ahead.setdefault(run.schedule_id, run.number)
             stored = (run.reason, run.reason_values, run.next_attempt_at)
-            if not isinstance(step, EndStep) and stored != (step.reason, dict(step.values), step.until):
-                waits.setdefault(step, []).append(run.pk)
+            if not isinstance(step, EndStep) and stored != (step.reason, step.values, step.until):
+                waits.setdefault(repr(step), (step, []))[1].append(run.pk)
             if run is self._last_read:
                 self._let_wait_too(step)
-        for step, ids in waits.items():
+        for step, ids in waits.values():
             JobRun.objects.filter(pk__in=ids, outcome="").update(message="", **step.columns)
         return Advanced(self._launched, self._followers(), self._is_more)
 
@@ -220,7 +232,7 @@ class _Advance:
             return
         says_so = Q(**step.columns)
         if self._is_more:  # they may have said so at an earlier call
-            says_so = Q(reason=step.reason, reason_values=dict(step.values), next_attempt_at__lte=self._now)
+            says_so = Q(reason=step.reason, reason_values=step.values, next_attempt_at__lte=self._now)
         if self._last_read is not None:
             rest = JobRun.objects.filter(pk__in=self._fresh.filter(number__gt=self._last_read.number).values("pk"))
             rest.exclude(says_so).update(message="", **step.columns)
@@ -239,7 +251,7 @@ class _Advance:
         try:
             record = self._record_of(run)
         except Rejected as unreadable:
-            return EndStep(Outcome.NOT_STARTED, unreadable.problems[0].message)
+            return EndStep(Outcome.NOT_STARTED, "launch_refused", {"why": unreadable.problems[0].message})
         facts = RunFacts(
             retries=record.job.retries,
             retry_seconds=record.job.retry_seconds,
@@ -248,7 +260,7 @@ class _Advance:
             others_active=len(self._active - {run.pk}),
             at_once=self._job.at_once,
             behind=self._ahead.get(run.schedule_id) if run.schedule_id else None,
-            replaced_by=run.replaced_by,
+            replaced_by=replacement(run),
         )
         return next_step(facts, self._now)
 
@@ -284,17 +296,25 @@ class _Advance:
             self._refused = wait("refused_for_now", self._now + timedelta(seconds=seconds), why=why)
             return self._refused
         if number == 1:
-            return EndStep(Outcome.NOT_STARTED, why)
+            return EndStep(Outcome.NOT_STARTED, "launch_refused", {"why": why})
         last = self._last[run.pk]
-        sentence = _("Attempt {number} failed: {message} It was not tried again: {why}")
-        return EndStep(Outcome.FAILED, sentence.format(number=last.number, message=last.message, why=why))
+        return EndStep(Outcome.FAILED, "not_tried_again", {"number": last.number, "cause": last.cause, "why": why})
+
+
+def replacement(run: JobRun) -> dict[str, Any] | None:
+    """Return the number of the run that replaces this one, and the time that it is for; None when none does."""
+    if run.replaced_by is None:
+        return None
+    later = JobRun.objects.filter(job=run.job_id, number=run.replaced_by).values_list("due_at", "schedule__time_zone")
+    due, zone = later.first() or (None, None)
+    return {"number": run.replaced_by, "due": (due or run.requested_at).isoformat(), "zone": zone or "UTC"}
 
 
 def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:
     """Write how a run has ended and tell its owner; a run that has ended already stays as it is. `by` is who has stopped it."""
-    columns = {"outcome": step.outcome, "message": step.why, "ended_at": now, **WaitStep().columns}
-    if JobRun.objects.filter(pk=run.pk, outcome="").update(**columns):
-        outbox.record_run(run, step.outcome, step.why, actor=by, now=now)
+    if JobRun.objects.filter(pk=run.pk, outcome="").update(message="", ended_at=now, **step.columns):
+        why = words_of(step.reason, step.values, "", Reader(run.job.owner.get_username(), is_owner=True))
+        outbox.record_run(run, step.outcome, why, actor=by, now=now)
 
 
 class RunMover:

@@ -17,7 +17,7 @@ from grid.executions.request import validate, wrong_title
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.executions.stopping import REPLACED, request_stop
 from grid.jobs.jobrows import make_first_run, make_runs, record_of, record_with
-from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
+from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job, replacement
 from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
 from grid.jobs.runsteps import EndStep
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
@@ -173,10 +173,12 @@ def stop_run(run: JobRun, *, by: str, now: datetime) -> None:
     """Stop an open run. The caller holds the lock of its job, has called `end_finished`, and moves the job's runs on afterwards."""
     attempt = Execution.objects.filter(run=run).order_by("-attempt").first()
     if attempt is not None and not attempt.is_final:
-        request_stop(attempt, by=by, now=now, reason=REPLACED if run.replaced_by else "")
+        request_stop(attempt, by=by, now=now, reason=REPLACED if run.replaced_by is not None else "")
         return
-    sentence = _("Stopped by {by} before its next attempt.") if attempt else _("Stopped by {by} before it started.")
-    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or sentence.format(by=by)), now, by=by)
+    reason, values = "stopped_between_attempts" if attempt else "stopped_before_start", {"by": by}
+    if (later := replacement(run)) is not None:
+        reason, values = "replaced_by_run", later
+    end_run(run, EndStep(JobRun.Outcome.STOPPED, reason, values), now, by=by)
 
 
 def _requested_before(job: Job, request_key: str) -> list[JobRun]:

@@ -1,13 +1,15 @@
 """What an open run of a job needs now: to be launched, to wait, or to end; pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.core.reasons import Reader, Sentence, Values
+from grid.core.reasons import Reader, Sentence, Values, cause_words, filled
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import exact_duration
 from grid.jobs.jobsettings import LONGEST_WAIT
+from grid.jobs.schedulehistory import time_words
 from grid.models import JobRun, State
 from grid.models.execution import FINAL_STATES
 
@@ -23,7 +25,7 @@ _AFTER = {
 
 @dataclass(frozen=True, slots=True)
 class AttemptFacts:
-    """The latest attempt of a run; `stopped_by` is "" unless somebody asked to stop it."""
+    """The latest attempt of a run, with its stored cause; `stopped_by` is "" unless somebody asked to stop it."""
 
     number: int
     state: str
@@ -32,6 +34,12 @@ class AttemptFacts:
     stopped_by: str = ""
     ended_at: datetime | None = None
     reason: str = ""
+    values: Values | None = None
+
+    @property
+    def cause(self) -> list[Any]:
+        """What `words_of` makes its sentence of, as JSON has it."""
+        return [self.reason, self.values, self.message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class RunFacts:
     others_active: int = 0
     at_once: int | None = None
     behind: int | None = None  # the number of an earlier run of its schedule that has not ended
-    replaced_by: str = ""
+    replaced_by: Mapping[str, Any] | None = None  # the number of the later run, the time that it is for and its zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +63,35 @@ class LaunchStep:
 
 @dataclass(frozen=True, slots=True)
 class WaitStep:
-    """Look again at `until`, or when something has ended. `reason` is a code of `SENTENCES`, with the names and values that its sentence
-    needs; "" while an attempt is under way."""
+    """Look again at `until`, or when something has ended. `reason` is a code of `SENTENCES`, with the values that its sentence needs; ""
+    while an attempt is under way."""
 
     reason: str = ""
-    values: tuple[tuple[str, str | int], ...] = ()
+    values: Values = field(default_factory=dict)
     until: datetime | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
         """What a run that waits has of it."""
-        return {"reason": self.reason, "reason_values": dict(self.values), "next_attempt_at": self.until}
+        return {"reason": self.reason, "reason_values": self.values, "next_attempt_at": self.until}
 
 
-def wait(reason: str, until: datetime | None = None, **values: str | int) -> WaitStep:
-    return WaitStep(reason, tuple(values.items()), until)
+def wait(reason: str, until: datetime | None = None, **values: Any) -> WaitStep:
+    return WaitStep(reason, values, until)
 
 
 @dataclass(frozen=True, slots=True)
 class EndStep:
+    """The run has ended, for the `reason` with its `values`, as of `WaitStep`; "" if it succeeded."""
+
     outcome: str
-    why: str = ""
+    reason: str = ""
+    values: Values = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a run that has ended has of it."""
+        return {"outcome": self.outcome, **WaitStep(self.reason, self.values).columns}
 
 
 RunStep = LaunchStep | WaitStep | EndStep
@@ -90,9 +106,9 @@ def next_step(run: RunFacts, now: datetime) -> RunStep:
     if last.state == State.SUCCEEDED:
         return EndStep(Outcome.SUCCEEDED)
     if last.state == State.STOPPED or last.stopped_by:
-        return EndStep(Outcome.STOPPED, run.replaced_by or last.message)
+        return _stopped(run, last)
     if last.number > run.retries or last.reason in HOPELESS:
-        return EndStep(Outcome.FAILED, _failed_words(_failure(run, last)) if run.retries else last.message)
+        return EndStep(Outcome.FAILED, "attempts_failed" if run.retries else "attempt_ended", _failure(run, last))
     if not last.is_settled:
         return wait("last_pod_stays")
     seconds = back_off(run.retry_seconds, last.number)
@@ -100,6 +116,12 @@ def next_step(run: RunFacts, now: datetime) -> RunStep:
     if now < due:
         return wait("attempt_failed", due, **_failure(run, last), seconds=seconds)
     return _launch_if_room(run, last.number + 1)
+
+
+def _stopped(run: RunFacts, last: AttemptFacts) -> EndStep:
+    if run.replaced_by is not None:
+        return EndStep(Outcome.STOPPED, "replaced_by_run", run.replaced_by)
+    return EndStep(Outcome.STOPPED, "attempt_ended", {"cause": last.cause})
 
 
 def back_off(first_seconds: int, failed: int) -> int:
@@ -112,7 +134,7 @@ def _first_step(run: RunFacts) -> RunStep:
     if not outcome:
         return wait("after_run", name=name)
     if outcome != Outcome.SUCCEEDED:
-        return EndStep(Outcome.NOT_STARTED, _AFTER[Outcome(outcome)].format(name=name))
+        return EndStep(Outcome.NOT_STARTED, "earlier_run_ended", {"name": name, "outcome": outcome})
     if run.behind is not None:
         return wait("behind_run", number=run.behind)
     return _launch_if_room(run, 1)
@@ -124,17 +146,8 @@ def _launch_if_room(run: RunFacts, attempt: int) -> RunStep:
     return LaunchStep(attempt)
 
 
-def _failure(run: RunFacts, last: AttemptFacts) -> dict[str, str | int]:
-    return {"number": last.number, "most": run.retries + 1, "message": last.message}
-
-
-def _failed_words(values: Values) -> str:
-    return _("Attempt {number} of {most} failed: {message}", **values)
-
-
-def _retry(values: Values, reader: Reader) -> str:
-    failure, later = _failed_words(values), exact_duration(values["seconds"])
-    return _("{failure} The next attempt follows {wait} later.", failure=failure, wait=later)
+def _failure(run: RunFacts, last: AttemptFacts) -> dict[str, Any]:
+    return {"number": last.number, "most": run.retries + 1, "cause": last.cause}
 
 
 def _at_once(values: Values, reader: Reader) -> str:
@@ -146,12 +159,30 @@ def _at_once(values: Values, reader: Reader) -> str:
     )
 
 
-SENTENCES: dict[str, Sentence] = {  # why a run waits
-    "last_pod_stays": lambda *_of: _("Its last pod is not confirmed gone. The next attempt starts when it is."),
-    "attempt_failed": _retry,
-    "after_run": lambda values, reader: _("It starts when {name} has succeeded.", name=values["name"]),
-    "behind_run": lambda values, reader: _("It starts when run {number} of its schedule has ended.", **values),
+_FAILED = filled(_("Attempt {number} of {most} failed: {message}"), message=cause_words)
+SENTENCES: dict[str, Sentence] = {
+    # Why a run waits.
+    "last_pod_stays": filled(_("Its last pod is not confirmed gone. The next attempt starts when it is.")),
+    "attempt_failed": filled(
+        _("{failure} The next attempt follows {wait} later."),
+        failure=_FAILED,
+        wait=lambda values, reader: exact_duration(values["seconds"]),
+    ),
+    "after_run": filled(_("It starts when {name} has succeeded.")),
+    "behind_run": filled(_("It starts when run {number} of its schedule has ended.")),
     "runs_at_once": _at_once,
-    "in_a_moment": lambda *_of: _("It starts in a moment."),
-    "refused_for_now": lambda values, reader: _("{why} It is tried again by itself.", why=values["why"]),
+    "in_a_moment": filled(_("It starts in a moment.")),
+    "refused_for_now": filled(_("{why} It is tried again by itself.")),
+    # Why it has ended.
+    "attempt_ended": cause_words,
+    "attempts_failed": _FAILED,
+    "not_tried_again": filled(
+        _("Attempt {number} failed: {message} It was not tried again: {why}"), message=cause_words
+    ),
+    "launch_refused": filled("{why}"),
+    "earlier_run_ended": lambda values, reader: _AFTER[Outcome(values["outcome"])].format(name=values["name"]),
+    "replaced_by_run": filled(_("Replaced by run {number}, due {due}."), due=time_words()),
+    "schedule_deleted": filled(_("{by} deleted its schedule before it started.")),
+    "stopped_before_start": filled(_("Stopped by {by} before it started.")),
+    "stopped_between_attempts": filled(_("Stopped by {by} before its next attempt.")),
 }

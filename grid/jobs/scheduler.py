@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count
@@ -15,7 +15,7 @@ from django.db.models import Count
 from grid.announcements.maintenance import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.errors import Rejected
-from grid.core.translation import gettext as _, ngettext
+from grid.core.reasons import Reason
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import trouble_of
@@ -23,12 +23,12 @@ from grid.database.turns import PersonTurns, RateLimit, first_of_each
 from grid.jobs.jobrows import make_runs, record_of
 from grid.jobs.jobruns import advance_all, end_finished
 from grid.jobs.jobs import stop_run
-from grid.jobs.schedules import lock_schedule, may_not_run, note, timetable_of, write_pause
+from grid.jobs.schedulehistory import LateReason, noted
+from grid.jobs.schedules import lock_schedule, may_not_run, timetable_of, write_pause
 from grid.jobs.scheduletimes import due_times
 from grid.models import Execution, Job, JobRun, Schedule, State
 from grid.observability import telemetry
 from grid.projects.departures import why_departed
-from grid.queue.gate import words_of
 from grid.queue.snapshot import why_closed
 
 logger = logging.getLogger(__name__)
@@ -45,38 +45,6 @@ MOST_REFUSED = 3  # runs in a row that were not started
 FINISHING_SECONDS = 60.0
 BY = "its schedule"  # no username has a blank
 REPLACING = "Compute Grid"
-
-
-@dataclass(frozen=True, slots=True)
-class LateReason:
-    """How many other schedules of the owner, and of others, were due at once; `most_a_minute` is the owner's limit if reached, else 0."""
-
-    of_owner: int = 0
-    of_others: int = 0
-    most_a_minute: int = 0
-
-
-def late_words(reason: LateReason, owner: str) -> str:
-    """Return the reason as a sentence; "" when nothing else was due."""
-    if reason.most_a_minute:
-        sentence = _(
-            "Schedules of {owner} have asked for {most:,} runs within a minute, and no more may be; an admin can change that."
-        )
-        return sentence.format(owner=owner, most=reason.most_a_minute)
-    if reason.of_owner:
-        return ngettext(
-            "{count:,} other schedule of {owner} was due at once.",
-            "{count:,} other schedules of {owner} were due at once.",
-            reason.of_owner,
-            owner=owner,
-        )
-    if reason.of_others:
-        return ngettext(
-            "{count:,} schedule of other people was due at once.",
-            "{count:,} schedules of other people were due at once.",
-            reason.of_others,
-        )
-    return ""
 
 
 class Lateness:
@@ -169,7 +137,7 @@ def pause_departed(*, now: datetime) -> int:
             locked = _lock(pk)
             departed = why_departed(locked[1].owner, locked[1].project) if locked and locked[0].next_at else None
             if locked and departed is not None:
-                write_pause(locked[0], now, why=words_of(departed))
+                write_pause(locked[0], now, {"cause": [departed.code, departed.values, ""]})
                 count += 1
     return count
 
@@ -196,19 +164,19 @@ def _run(pk: int, now: datetime, late: LateReason | None) -> ScheduleRun:
     return ScheduleRun(launched, locked[0].next_at is not None and locked[0].next_at <= now)
 
 
-def _why_refused(schedule: Schedule) -> str:
-    """Return why the last runs of a schedule since it was set were not started; "" when one of them was, or there were fewer."""
+def _why_refused(schedule: Schedule) -> tuple[str, Any, str] | None:
+    """Return why the last runs of a schedule since it was set were not started; None when one of them was, or there were fewer."""
     runs = JobRun.objects.filter(schedule=schedule, due_at__gt=schedule.set_at).order_by("-due_at")
-    last = list(runs.values_list("outcome", "message")[:MOST_REFUSED])
-    has_started = len(last) < MOST_REFUSED or any(outcome != JobRun.Outcome.NOT_STARTED for outcome, _ in last)
-    return "" if has_started else last[0][1]
+    last = list(runs.values_list("outcome", "reason", "reason_values", "message")[:MOST_REFUSED])
+    has_started = len(last) < MOST_REFUSED or any(outcome != JobRun.Outcome.NOT_STARTED for outcome, *_cause in last)
+    return None if has_started else last[0][1:]
 
 
 def _pause_if_refused(schedule: Schedule, now: datetime) -> bool:
-    why = _why_refused(schedule) if schedule.next_at is not None else ""
-    if why:
-        write_pause(schedule, now, why=_("Its last {count} runs were not started. {why}", count=MOST_REFUSED, why=why))
-    return bool(why)
+    cause = _why_refused(schedule) if schedule.next_at is not None else None
+    if cause is not None:
+        write_pause(schedule, now, {"cause": ["RunsNotStarted", {"count": MOST_REFUSED, "cause": cause}, ""]})
+    return cause is not None
 
 
 class _Decision:
@@ -216,7 +184,7 @@ class _Decision:
 
     def __init__(self, schedule: Schedule, job: Job, now: datetime, late: LateReason | None = None) -> None:
         self._schedule, self._job, self._now = schedule, job, now
-        self._late_because = late_words(late, job.owner.get_username()) if late else ""
+        self._late = late.values(job.owner.get_username()) if late and late != LateReason() else None
 
     def apply(self) -> Sequence[str]:
         """Decide; return the jobs whose runs may start now, because a run that they wait for has ended."""
@@ -224,14 +192,14 @@ class _Decision:
         if schedule.next_at is None or schedule.next_at > now:
             return ()  # another controller was faster
         if (departed := why_departed(self._job.owner, self._job.project)) is not None:
-            write_pause(schedule, now, why=words_of(departed))
+            write_pause(schedule, now, {"cause": [departed.code, departed.values, ""]})
             return ()
         if _pause_if_refused(schedule, now):
             return ()
         try:
             timetable = timetable_of(schedule, now)
         except Rejected as unreadable:
-            write_pause(schedule, now, why=unreadable.problems[0].message)
+            write_pause(schedule, now, {"cause": ["", None, unreadable.problems[0].message]})
             return ()
         followers = end_finished(self._job, now=now)
         # An earlier run whose program has ended and whose pod is about to go is neither skipped for nor stopped.
@@ -242,7 +210,7 @@ class _Decision:
         due = due_times(timetable, schedule.next_at, now, runs_missed=schedule.missed == Schedule.Missed.ONCE)
         schedule.next_at = timetable.next(now)
         if due.missed:
-            self._note_missed(*due.missed)
+            self._note("TimeMissed", first=due.missed[0], last=due.missed[1], late=self._late)
         if due.run:
             self._run(due.run)
         schedule.save()
@@ -253,52 +221,42 @@ class _Decision:
         schedule, now = self._schedule, self._now
         if schedule.next_at is None or schedule.next_at > now:
             return
-        self._note(_("{due} skipped: there is a run for that time already.", due=self._shown(schedule.next_at)))
+        self._note("TimeTaken", due=schedule.next_at)
         schedule.next_at = timetable_of(schedule, now).next(now)
         schedule.save()
 
     def _run(self, due: datetime) -> None:
         schedule, job = self._schedule, self._job
         still_open = list(JobRun.objects.filter(job=job, schedule=schedule, outcome="").order_by("number"))
-        shown, open_count = self._shown(due), len(still_open)
+        open_count = len(still_open)
         if still_open and schedule.overlap == Schedule.Overlap.SKIP:
-            self._note(_("{due} skipped: run {number} had not ended.", due=shown, number=still_open[-1].number))
+            self._note("TimeBehindRun", due=due, number=still_open[-1].number)
             return
         if open_count >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
-            self._note(_("{due} skipped: {count} earlier runs had not ended.", due=shown, count=open_count))
+            self._note("TimeBehindRuns", due=due, count=open_count)
             return
         if closed := why_closed(job.project_id, self._now):
-            self._note(_("{due} skipped: {why}", due=shown, why=closed[0].message))
+            self._note("TimeClosed", due=due, why=closed[0].message)
             return
-        if self._late_because and self._now - due >= LATE:
-            asked_at = self._shown(self._now)
-            self._note(_("{due} asked for at {now}. {why}", due=shown, now=asked_at, why=self._late_because))
+        if self._late and self._now - due >= LATE:
+            self._note("TimeLate", due=due, now=self._now, late=self._late)
         (run,) = make_runs(job, record_of(job), [{}], by=BY, now=self._now)
         run.schedule, run.due_at = schedule, due
         run.save(update_fields=["schedule", "due_at"])
         schedule.last_at = due
         if schedule.overlap == Schedule.Overlap.REPLACE:
             for earlier in still_open:
-                if earlier.replaced_by:
+                if earlier.replaced_by is not None:
                     continue  # it is being stopped
-                by_run = {"due": shown, "number": run.number}
-                earlier.replaced_by = _("Replaced by run {number}, due {due}.", **by_run)
+                earlier.replaced_by = run.number
                 earlier.save(update_fields=["replaced_by"])
                 stop_run(earlier, by=REPLACING, now=self._now)
-                self._note(_("{due} replaced run {earlier} by run {number}.", earlier=earlier.number, **by_run))
+                self._note("RunReplaced", due=due, earlier=earlier.number, number=run.number)
 
-    def _note_missed(self, first: datetime, last: datetime) -> None:
-        sentence = _("{first} to {last} missed: it was not looked at in time.")
-        if first == last:
-            sentence = _("{first} missed: it was not looked at in time.")
-        sentence = sentence.format(first=self._shown(first), last=self._shown(last))
-        self._note(f"{sentence} {self._late_because}".strip())
-
-    def _note(self, sentence: str) -> None:
-        note(self._schedule, self._now, sentence)
-
-    def _shown(self, moment: datetime) -> str:
-        return f"{moment.astimezone(ZoneInfo(self._schedule.time_zone)):%-d %b %H:%M}"
+    def _note(self, code: str, **values: Any) -> None:
+        stored = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+        entry = Reason(code, stored | {"zone": self._schedule.time_zone})
+        self._schedule.history = noted(self._schedule.history, self._now, entry)
 
 
 class JobScheduler:

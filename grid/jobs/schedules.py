@@ -1,7 +1,8 @@
 """Creates, edits, pauses, resumes and deletes the schedules of jobs, each in a transaction that locks the job; `scheduler` runs them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from django.db import transaction
@@ -9,19 +10,20 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from grid.configuration import SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT, value_of
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reader, Reason, sentence_of
 from grid.core.translation import gettext as _
 from grid.executions.request import validate
 from grid.jobs.jobrows import record_of
 from grid.jobs.jobruns import end_run, launch_request
 from grid.jobs.jobs import locked
 from grid.jobs.runsteps import EndStep
+from grid.jobs.schedulehistory import noted
 from grid.jobs.scheduletimes import CronTimetable, read_timetable
 from grid.models import Execution, Job, JobRun, Schedule
 from grid.notifications import outbox
 from grid.projects.departures import has_access
 
 MAXIMUM_SCHEDULES = 10  # of a job
-KEPT_HISTORY = 20  # entries of a schedule
 GONE = "gone"
 # The project and the account let the owner launch.
 MAY_RUN = Q(job__project__is_archived=False) & has_access("job__")
@@ -76,7 +78,7 @@ def pause(schedule_id: int, *, by: str, now: datetime) -> None:
     with transaction.atomic():
         schedule, _ = lock_schedule(schedule_id)
         if schedule.paused_at is None:
-            write_pause(schedule, now, by=by)
+            write_pause(schedule, now, {"by": by})
 
 
 def resume(schedule_id: int, *, by: str, now: datetime) -> None:
@@ -85,8 +87,8 @@ def resume(schedule_id: int, *, by: str, now: datetime) -> None:
         schedule, job = lock_schedule(schedule_id)
         if schedule.paused_at is None:
             return
-        note(schedule, now, _("Resumed by {by}.", by=by))
-        schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.set_at = None, "", "", now
+        schedule.history = noted(schedule.history, now, Reason("ScheduleResumed", {"by": by}))
+        schedule.paused_at, schedule.set_at = None, now
         _start(schedule, job, now)
 
 
@@ -99,8 +101,7 @@ def delete(schedule_id: int, *, by: str, now: datetime) -> None:
             return
         has_attempt = Exists(Execution.objects.filter(run=OuterRef("pk")))
         for run in JobRun.objects.filter(~has_attempt, job=job, schedule=schedule, outcome=""):
-            sentence = _("{by} deleted its schedule before it started.", by=by)
-            end_run(run, EndStep(JobRun.Outcome.STOPPED, sentence), now, by=by)
+            end_run(run, EndStep(JobRun.Outcome.STOPPED, "schedule_deleted", {"by": by}), now, by=by)
         schedule.delete()
 
 
@@ -119,18 +120,14 @@ def may_not_run() -> QuerySet[Schedule]:
     return Schedule.objects.filter(next_at__isnull=False).exclude(MAY_RUN).order_by("next_at", "pk")  # as its index is
 
 
-def write_pause(schedule: Schedule, now: datetime, *, by: str = "", why: str = "") -> None:
-    schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.next_at = now, by, why, None
-    sentence = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
-    note(schedule, now, sentence)
+def write_pause(schedule: Schedule, now: datetime, why: Mapping[str, Any]) -> None:
+    """Pause a schedule: `by` somebody, or for a stored `cause`, of which the latest entry of its history then tells."""
+    schedule.paused_at, schedule.next_at = now, None
+    schedule.history = noted(schedule.history, now, reason := Reason("SchedulePaused", why))
     schedule.save()
-    if by != schedule.job.owner.get_username():
-        outbox.tell_of_pause(schedule.job, sentence, now=now)
-
-
-def note(schedule: Schedule, now: datetime, sentence: str) -> None:
-    """Add to the history of a schedule, which the caller saves."""
-    schedule.history = [[now.isoformat(), sentence], *schedule.history][:KEPT_HISTORY]
+    owner = schedule.job.owner.get_username()
+    if why.get("by") != owner:
+        outbox.tell_of_pause(schedule.job, sentence_of(reason, Reader(owner, is_owner=True)), now=now)
 
 
 def _set(schedule: Schedule, settings: ScheduleSettings, now: datetime) -> None:

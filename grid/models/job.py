@@ -117,13 +117,17 @@ class JobRun(models.Model):
         help_text="Of a run that a schedule asked for; it starts when that schedule's earlier runs have ended.",
     )
     due_at = models.DateTimeField(null=True, blank=True, help_text="Of a schedule's run: the time that it is for.")
-    replaced_by = models.TextField(blank=True, help_text="Of a run that a later one replaces: a sentence that says so.")
+    replaced_by = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The number of a later run that replaces it."
+    )
     requested_at = models.DateTimeField(default=timezone.now)
     requested_by = models.CharField(max_length=150)
     outcome = models.CharField(max_length=20, choices=Outcome.choices, blank=True, help_text="Empty until it ends.")
-    reason = models.CharField(max_length=40, blank=True, help_text="Why it waits: a code of grid.jobs.runsteps.")
+    reason = models.CharField(
+        max_length=40, blank=True, help_text="Why it waits or has ended: a code of grid.jobs.runsteps."
+    )
     reason_values = models.JSONField(default=dict, blank=True, help_text="What the sentence of that code needs.")
-    message = models.TextField(blank=True, help_text="How it ended, as a sentence.")
+    message = models.TextField(blank=True, help_text="The same as a text, of before there were codes.")
     next_attempt_at = models.DateTimeField(
         null=True, blank=True, help_text="Of an open run: when to look again; null: when something else has ended."
     )
@@ -189,11 +193,11 @@ class Schedule(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     set_at = models.DateTimeField(default=timezone.now, help_text="When it was created, edited or resumed last.")
     paused_at = models.DateTimeField(null=True, blank=True)
-    paused_by = models.CharField(max_length=150, blank=True, help_text="Empty: Compute Grid.")
-    paused_why = models.TextField(blank=True, help_text="A sentence; empty when a person paused it.")
     next_at = models.DateTimeField(null=True, blank=True, help_text="Null while it is paused.")
     last_at = models.DateTimeField(null=True, blank=True, help_text="The last time for which a run was asked for.")
-    history = models.JSONField(default=list, blank=True, help_text="The latest of what happened: time and sentence.")
+    history = models.JSONField(
+        default=list, blank=True, help_text="The latest of what happened: grid.jobs.schedulehistory."
+    )
 
     class Meta:
         ordering = ["pk"]

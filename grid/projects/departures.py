@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
-from grid.core.reasons import ANYBODY, Reader, Reason, Sentence, Value, Values, sentence_of
+from grid.core.reasons import ANYBODY, Reader, Reason, Sentence, Value, Values, filled, sentence_of
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.executions.lifecycle import record_change
@@ -143,13 +143,9 @@ def _not_contributor(values: Values, reader: Reader) -> str:
 
 
 SENTENCES: dict[str, Sentence] = {
-    INACTIVE: lambda values, reader: _("The account of {owner} was closed.", owner=values["owner"]),
-    ARCHIVED: lambda values, reader: _("The project {name} was archived.", name=values["project"]),
+    INACTIVE: filled(_("The account of {owner} was closed.")),
+    ARCHIVED: filled(_("The project {project} was archived.")),
     NOT_CONTRIBUTOR: _not_contributor,
     "AccessLost": _lost,
-    "AccessRegained": lambda values, reader: _(
-        "{name} has access to the project {project} again; it continues.",
-        name=values["name"],
-        project=values["project"],
-    ),
+    "AccessRegained": filled(_("{name} has access to the project {project} again; it continues.")),
 }

@@ -20,7 +20,7 @@ from typing import Any
 from grid.announcements import maintenance
 from grid.announcements.maintenance import MAINTENANCE
 from grid.core.errors import Problem
-from grid.core.reasons import Reader, Reason, Sentence, Values, sentence_of, words_of as words_of_cause
+from grid.core.reasons import Reader, Reason, Sentence, Values, cause_words, filled, sentence_of
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import as_sentence, duration, moment_words
 from grid.models.environment import kind_words
@@ -174,17 +174,12 @@ def _over_tier_maximum(values: Values, reader: Reader) -> str:
 
 def _over_quota_timeout(values: Values, reader: Reader) -> str:
     timeout = duration(timedelta(seconds=values["seconds"]))
-    code, waited_for, text = values["for"]
-    if code == "over_budget":
-        why = words_of_cause(code, waited_for, text, reader)
+    if values["for"][0] == "over_budget":
+        why = cause_words({"cause": values["for"]}, reader)
         return _("It has waited {timeout} and could not start. {why}", timeout=timeout, why=why)
     if values["kind"] == "workspace":
         return _("No slot became free within {timeout}. Resume it when there is room.", timeout=timeout)
     return _("No slot became free within {timeout}. Launch it again when there is room.", timeout=timeout)
-
-
-def _released(values: Values, reader: Reader) -> str:
-    return _("Released by {by}; it waits for its turn.", by=values["by"])
 
 
 def _slots_of(parts: Sequence[tuple[str, int]]) -> str:
@@ -194,21 +189,24 @@ def _slots_of(parts: Sequence[tuple[str, int]]) -> str:
     return f" ({_(' and ').join(each)})"
 
 
+_RELEASED = filled(_("Released by {by}; it waits for its turn."))
 SENTENCES: dict[str, Sentence] = {
-    HELD: lambda values, reader: _(
-        "{hold} This starts when an operator releases it, and does not time out before.", hold=held_words(values)
+    HELD: filled(
+        _("{hold} This starts when an operator releases it, and does not time out before."),
+        hold=lambda values, reader: held_words(values),
     ),
-    TAKEN_OVER: lambda values, reader: _(
-        "{takeover} Afterwards this starts by itself in its turn.", takeover=takeover_words(values)
+    TAKEN_OVER: filled(
+        _("{takeover} Afterwards this starts by itself in its turn."),
+        takeover=lambda values, reader: takeover_words(values),
     ),
     QUEUE_FULL: _full_sentence,
     "over_user_slots": _over_user_slots,
     "over_tier_maximum": _over_tier_maximum,
     "larger_than_limit": _larger_than_limit,
     "over_quota_timeout": _over_quota_timeout,
-    "admitted": lambda values, reader: _("Has a slot; creating its objects in the cluster."),
-    "released": _released,
+    "admitted": filled(_("Has a slot; creating its objects in the cluster.")),
+    "released": _RELEASED,
     "HeldInQueue": lambda values, reader: held_words(values),
-    "ReleasedInQueue": _released,
+    "ReleasedInQueue": _RELEASED,
     "MovedInQueue": lambda values, reader: _MOVED[values["where"]].format(by=values["by"]),
 }

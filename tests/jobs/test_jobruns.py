@@ -12,7 +12,7 @@ from tests.support.golden import assert_golden
 from tests.support.shop import NOW
 
 FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
-
+LATER_RUN = {"number": 3, "due": NOW.isoformat(), "zone": "Asia/Kathmandu"}
 
 RUNS = {
     "first": RunFacts(),
@@ -32,21 +32,35 @@ RUNS = {
     "no secret": RunFacts(retries=5, last=replace(FAILED, state=State.ERROR, reason="secret_missing")),
     "failed while alice stopped it": RunFacts(retries=5, last=replace(FAILED, stopped_by="alice")),
     "stopped": RunFacts(retries=5, last=replace(FAILED, state=State.STOPPED)),
+    "replaced": RunFacts(last=replace(FAILED, state=State.STOPPED), replaced_by=LATER_RUN),
+    "failed with values": RunFacts(last=replace(FAILED, message="", reason="ran", values={})),
 }
 
 
+LATER_ENDS = (
+    "launch_refused",
+    "not_tried_again",
+    "schedule_deleted",
+    "stopped_before_start",
+    "stopped_between_attempts",
+)
+
+
 def step_words(step: RunStep) -> str:
-    if not isinstance(step, WaitStep):
+    if isinstance(step, LaunchStep):
         return str(step)
-    columns = step.columns
-    words = JobRun(reason=columns["reason"], reason_values=columns["reason_values"]).words
-    return f"wait until {step.until}: {step.reason} {step.values}: {words}"
+    words = JobRun(reason=step.reason, reason_values=step.values).words
+    kind = f"wait until {step.until}" if isinstance(step, WaitStep) else step.outcome
+    return f"{kind}: {step.reason} {step.values}: {words}"
 
 
 def test_next_steps_of_runs_are_as_stored() -> None:
     """And the words of the waits, also of those that only a launch gives."""
     steps = {name: next_step(facts, NOW) for name, facts in RUNS.items()}
     steps |= {"launched soon": wait("in_a_moment"), "refused": wait("refused_for_now", why="The queue is full.")}
+    steps |= {
+        code: EndStep("", code, {"by": "bob", "why": "No.", "number": 1, "cause": FAILED.cause}) for code in LATER_ENDS
+    }
     assert_golden(
         "words-of-runs", "\n".join(f"> {name}\n{step_words(step)}" for name, step in steps.items()), ending="txt"
     )
@@ -93,7 +107,7 @@ def test_step_keeps_invariants_and_wait_always_has_reason(facts: RunFacts, secon
         assert bool(step.reason) != under_way
         assert step.until is None or step.until > now
     else:
-        assert not under_way and (step.why or step.outcome == "succeeded")
+        assert not under_way and (step.reason or step.outcome == "succeeded")
 
 
 @settings(max_examples=50)

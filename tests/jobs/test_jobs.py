@@ -144,7 +144,7 @@ def test_failed_run_is_retried_after_wait_with_frozen_settings(shop: Shop) -> No
     assert advance_all({job.pk}, now=NOW + timedelta(seconds=60)) == []
     ended(run)
     advance(job.pk, now=LATER)
-    assert (fresh(run).outcome, run.message) == ("failed", "Attempt 2 of 2 failed: Exit code 1.")
+    assert (fresh(run).outcome, run.words) == ("failed", "Attempt 2 of 2 failed: Exit code 1.")
     assert run.ended_at == LATER
 
 
@@ -224,7 +224,7 @@ def test_full_queue_is_waited_for_but_archived_tier_fails(shop: Shop, configure:
     assert run.next_attempt_at == NOW + timedelta(seconds=32)
     HardwareTier.objects.update(is_archived=True)
     advance_all(jobs_due(LATER), now=LATER)
-    assert (fresh(run).outcome, run.message) == (
+    assert (fresh(run).outcome, run.words) == (
         "not_started",
         "This hardware tier is no longer available; choose another.",
     )
@@ -237,7 +237,7 @@ def test_an_owner_who_left_starts_nothing_more(shop: Shop) -> None:
     shop.project.memberships.filter(user=shop.people.owner).update(role="viewer")
     advance_all({job.pk}, now=LATER)
     assert fresh(run).outcome == "failed"
-    assert "It was not tried again: Choose a project to which you contribute" in run.message
+    assert "It was not tried again: Choose a project to which you contribute" in run.words
 
 
 def test_stopping_all_ends_waiting_runs_and_stops_running_ones(shop: Shop) -> None:
@@ -246,11 +246,20 @@ def test_stopping_all_ends_waiting_runs_and_stops_running_ones(shop: Shop) -> No
     Execution.objects.update(state=State.RUNNING)
     waiting = start(job)
     assert jobs.stop_runs(job.pk, by="bob", now=LATER) == 2
-    assert (fresh(waiting).outcome, waiting.message) == ("stopped", "Stopped by bob before it started.")
+    assert (fresh(waiting).outcome, waiting.words) == ("stopped", "Stopped by bob before it started.")
     assert fresh(first).outcome == "" and Execution.objects.get().stop_requested_by == "bob"
     ended(first, State.STOPPED)
     advance_all({job.pk}, now=LATER)
     assert fresh(first).outcome == "stopped"
+
+
+def test_upgrade_quotes_the_failure_that_a_run_waits_after(shop: Shop) -> None:
+    job = launched(shop, retries=2)
+    run = job.runs.get()
+    values = {"number": 1, "most": 3, "message": "Exit code 1.", "seconds": 30}
+    JobRun.objects.filter(pk=run.pk).update(reason="attempt_failed", reason_values=values)
+    import_module("grid.migrations.0043_job_reasons").quote_failures(apps, None)
+    assert fresh(run).words == "Attempt 1 of 3 failed: Exit code 1. The next attempt follows 30 s later."
 
 
 def test_stopping_a_run_between_its_attempts_ends_it(shop: Shop) -> None:
@@ -259,7 +268,7 @@ def test_stopping_a_run_between_its_attempts_ends_it(shop: Shop) -> None:
     ended(run)
     advance_all({job.pk}, now=NOW)
     assert jobs.stop_runs(job.pk, by="alice", now=NOW, number=1) == 1
-    assert fresh(run).message == "Stopped by alice before its next attempt."
+    assert fresh(run).words == "Stopped by alice before its next attempt."
     assert advance_all(all_jobs_due(LATER), now=LATER) == []
 
 

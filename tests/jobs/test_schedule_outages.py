@@ -11,7 +11,8 @@ from grid.controller.firstround import PATIENCE_SECONDS, FirstRound
 from grid.core.errors import ClusterUnavailable, Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import schedules
-from grid.jobs.scheduler import FINISHING_SECONDS, LateReason, run_schedule
+from grid.jobs.schedulehistory import LateReason, entry_words
+from grid.jobs.scheduler import FINISHING_SECONDS, run_schedule
 from grid.jobs.schedules import ScheduleSettings
 from grid.kube.resources import PODS
 from grid.models import ConfigRecord, Execution, Job, JobRun, Schedule, State, User
@@ -152,7 +153,7 @@ async def test_flood_of_schedules_is_served_up_to_minute_limit(others: Schedule,
     assert runs_of(people.owner) == 14
     second = JobRun.objects.filter(job__owner=people.owner, requested_at=now).earliest("pk").schedule
     assert second is not None
-    assert second.history[0][1] == (
+    assert entry_words(second.history[0])[1] == (
         "4 Mar 09:01 missed: it was not looked at in time. Schedules of alice have asked for 7 runs within a minute, and no more may be; "
         "an admin can change that."
     )
@@ -163,7 +164,7 @@ def test_a_run_that_is_asked_for_late_says_why(job: Job) -> None:
     run_schedule(schedule.pk, now=DUE + 3 * MINUTE, late=LateReason(of_owner=2999))
     schedule.refresh_from_db()
     sentence = "4 Mar 09:01 asked for at 4 Mar 09:04. 2,999 other schedules of alice were due at once."
-    assert [entry for _, entry in schedule.history] == [sentence]
+    assert [entry_words(entry)[1] for entry in schedule.history] == [sentence]
     run = JobRun.objects.get(schedule=schedule)
     assert (run.due_at, run.requested_at) == (DUE, DUE + 3 * MINUTE)
 

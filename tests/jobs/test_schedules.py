@@ -11,6 +11,7 @@ from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import scheduler, schedules
 from grid.jobs.jobruns import advance_all
+from grid.jobs.schedulehistory import entry_words
 from grid.jobs.scheduler import pause_departed
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import Execution, Job, JobRun, Membership, Schedule, State
@@ -56,7 +57,7 @@ def runs(schedule: Schedule) -> list[tuple[int, str, str]]:
 
 
 def history_of(schedule: Schedule) -> list[str]:
-    return [sentence for _, sentence in fresh(schedule).history]
+    return [entry_words(entry)[1] for entry in fresh(schedule).history]
 
 
 def fresh(schedule: Schedule) -> Schedule:
@@ -139,7 +140,7 @@ def test_replaced_run_is_stopped_before_next_starts(job: Job) -> None:
     assert JobRun.objects.get(number=3).attempts.count() == 0
     end(first, State.STOPPED)
     first.refresh_from_db()
-    assert (first.outcome, first.message) == ("stopped", "Replaced by run 3, due 4 Mar 11:00.")
+    assert (first.outcome, first.words) == ("stopped", "Replaced by run 3, due 4 Mar 11:00.")
     assert JobRun.objects.get(number=3).attempts.count() == 1
     assert history_of(schedule) == ["4 Mar 11:00 replaced run 2 by run 3."]
 
@@ -172,10 +173,11 @@ def test_paused_schedule_is_not_due_and_resumes_from_now(job: Job) -> None:
     schedule = scheduled(job)
     schedules.pause(schedule.pk, by="owner", now=NOW)
     run_at(5)
-    assert runs(schedule) == [] and fresh(schedule).paused_by == "owner"
+    assert (runs(schedule), history_of(schedule)) == ([], ["Paused by owner."])
     schedules.resume(schedule.pk, by="owner", now=NOW + 5 * HOUR)
     assert fresh(schedule).next_at == NOW + 6 * HOUR and schedule.paused_at is None
     assert history_of(schedule) == ["Resumed by owner.", "Paused by owner."]
+    assert entry_words([NOW.isoformat(), "A text of before codes."]) == (NOW, "A text of before codes.")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_schedule_of_owner_without_launch_right_is_paused(
     else:
         assert pause_departed(now=NOW) == 1
     why = why.replace("owner", people.owner.get_username())
-    assert (fresh(schedule).paused_why, schedule.paused_by, runs(schedule)) == (why, "", [])
+    assert (history_of(schedule), runs(schedule)) == ([f"Paused: {why}"], [])
     with pytest.raises(Rejected):
         schedules.resume(schedule.pk, by="owner", now=NOW)
     assert pause_departed(now=NOW) == 0
@@ -218,7 +220,7 @@ def test_three_refused_runs_in_a_row_pause_the_schedule(job: Job, shop: Shop) ->
     run_at(1, 2)
     assert [outcome for _, _, outcome in runs(schedule)] == ["not_started"] * 2 and fresh(schedule).next_at
     run_at(3)
-    assert "Its last 3 runs were not started. This hardware tier is no longer available" in fresh(schedule).paused_why
+    assert "Its last 3 runs were not started. This hardware tier is no longer available" in history_of(schedule)[0]
     type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=False)
     schedules.resume(schedule.pk, by="owner", now=NOW + 3 * HOUR)
     run_at(4)

@@ -304,6 +304,7 @@ def _with_ordinary_executor(spec: dict[str, Any], executor: dict[str, Any]) -> d
     prepares = {**ordinary, "name": PREPARER, "args": [*ordinary["args"], "--only-prepare", *patience]}
     saves = {
         **ordinary,
+        "lifecycle": executor["lifecycle"],
         "args": [*ordinary["args"], f"--told={TOLD_PATH}/{_ENDED}"],
         "volumeMounts": [*ordinary["volumeMounts"], {"name": _TOLD, "mountPath": TOLD_PATH, "readOnly": True}],
     }

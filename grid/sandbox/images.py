@@ -94,7 +94,9 @@ BUILT_IN = (
         "compute-grid/executor:1",
         (),
         "Fetches project files from Git, and saves what changed",
-        ("python3", str(Path(__file__).parents[1] / "files" / "executor")),
+        # A container's first process does not end by a signal that it does not catch yet (pid_namespaces(7)); this one would, while Python
+        # starts, and save nothing.
+        ("sh", "-c", 'trap "" TERM && exec python3 "$0" "$@"', str(Path(__file__).parents[1] / "files" / "executor")),
         (Need("git", "Project files in Git need the program git: install it and pull again"),),
     ),
     Image(

@@ -300,7 +300,6 @@ def test_executor_saves_and_ends_only_on_annotation(runs: Runs, read: Read, tmp_
     run.prepare()
     process = run.start()
     run.write("a", "1")
-    (run.task.state / "stopping").touch()  # of no meaning here
     assert process.poll() is None
     assert read("a") is None
     end_note.write_text("true")
@@ -309,11 +308,15 @@ def test_executor_saves_and_ends_only_on_annotation(runs: Runs, read: Read, tmp_
     assert read("a") == "1"
 
 
-def test_stop_waits_for_program_and_then_saves(runs: Runs, read: Read, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_caught", [True, False])
+def test_stop_waits_for_program_and_then_saves(runs: Runs, read: Read, tmp_path: Path, is_caught: bool) -> None:
     run = runs(end_note=tmp_path / "never", grace=1.5)
     run.prepare()
     process = run.start()
-    process.send_signal(signal.SIGTERM)  # reaches the program at the same time
+    if is_caught:
+        process.send_signal(signal.SIGTERM)  # reaches the program at the same time
+    else:
+        (run.task.state / "stopping").touch()  # before the signal, which came too early
     run.write("late", "1")
     assert process.wait(60) == 0
     assert read("late") == "1"

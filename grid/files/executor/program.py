@@ -70,7 +70,8 @@ class _Stop:
         # Without a note, SIGTERM has given the program the time to end that it has elsewhere.
         if (note := self._end_note) is not None:
             while not _says_something(note) and time.monotonic() < deadline:
-                if self.is_asked:
+                # SIGTERM may have come before it was caught: a container's first process does not end by it then.
+                if self.is_asked or self._stopping.exists():
                     deadline = min(deadline, time.monotonic() + self._patience)
                 time.sleep(_LOOK_SECONDS)
             return True

@@ -13,7 +13,7 @@ LEAST_TARGET = 24  # px, of WCAG 2.2
 def test_question_mark_opens_by_keyboard_and_leads_to_glossary(visit: Visit, stage: StageProcess) -> None:
     stage.play(launching.team)
     page = visit("alice", "/projects/")
-    question = page.get_by_role("button", name="What is a project?")
+    question = page.get_by_role("button", name="What does “Project” mean?")
     note = page.locator("#term-project")
     expect(note).to_be_hidden()
     question.focus()
@@ -38,7 +38,7 @@ def test_open_question_mark_is_beside_its_word_in_window(
 ) -> None:
     stage.play(launching.team)
     page = visit("alice", "/launch/", width=width, scheme=scheme)
-    question = page.get_by_role("button", name="What is an attached cluster?")
+    question = page.get_by_role("button", name="What does “Attached cluster” mean?")
     question.click()
     note = page.locator(".term-note:popover-open")
     expect(note).to_have_count(1)

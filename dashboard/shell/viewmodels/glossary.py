@@ -7,22 +7,20 @@ from grid.core.translation import gettext as _
 
 
 class Term(ViewModel, frozen=True, gc=False):
-    """A word with its meaning, and the question that the "?" beside it asks, if that is another one than what it means."""
+    """A word with its meaning, for which the "?" beside it asks."""
 
     name: str
     meaning: str
-    other_question: str = ""
 
     @property
     def question(self) -> str:
-        return self.other_question or _("What does “{word}” mean?", word=self.name.lower())
+        return _("What does “{word}” mean?", word=self.name)
 
 
 _WORK = {
     "execution": Term(
         _("Execution"),
         _("One run in the cluster, from its request to its end: of a workspace, a job, an app or a cluster."),
-        _("What is an execution?"),
     ),
     "workspace": Term(
         _("Workspace"),
@@ -30,36 +28,25 @@ _WORK = {
             "An IDE in the browser, such as JupyterLab, with its files and settings. You stop it and resume it; each start is "
             "a separate execution."
         ),
-        _("What is a workspace?"),
     ),
     "job": Term(
         _("Job"),
         _(
             "A command with its settings: environment, tier, variables, timeout, retries. It runs unattended, as often as you ask."
         ),
-        _("What is a job?"),
     ),
-    "run": Term(
-        _("Run"),
-        _("One request to run a job. It records all its settings, and can be run again with them."),
-        _("What is a run?"),
-    ),
+    "run": Term(_("Run"), _("One request to run a job. It records all its settings, and can be run again with them.")),
     "attempt": Term(
         _("Attempt"),
         _(
             "One try of a run, as a separate execution. A failed run is retried as often as its job says, with growing waits."
         ),
-        _("What is an attempt?"),
     ),
     "sweep": Term(
-        _("Sweep"),
-        _("Runs of one job that differ only in their parameters, one run for each line of a table."),
-        _("What is a sweep?"),
+        _("Sweep"), _("Runs of one job that differ only in their parameters, one run for each line of a table.")
     ),
     "parameter": Term(
-        _("Parameter"),
-        _("A value of one run, which its command reads as an environment variable: $rate."),
-        _("What is a parameter?"),
+        _("Parameter"), _("A value of one run, which its command reads as an environment variable: $rate.")
     ),
     "metric": Term(
         _("Metric"),
@@ -67,66 +54,51 @@ _WORK = {
             "A number that a job’s program measures, such as its loss, and writes as a line of JSON to its output. It is "
             "drawn over its steps."
         ),
-        _("What is a metric?"),
     ),
     "schedule": Term(
-        _("Schedule"),
-        _("The times at which a job runs by itself: a cron expression in a time zone. You can pause it."),
-        _("What is a schedule?"),
+        _("Schedule"), _("The times at which a job runs by itself: a cron expression in a time zone. You can pause it.")
     ),
-    "app": Term(_("App"), _("A web page of your own that runs until somebody stops it."), _("What is an app?")),
+    "app": Term(_("App"), _("A web page of your own that runs until somebody stops it.")),
     "cluster": Term(
         _("Cluster"),
         _("A Dask, Ray or Spark cluster on demand: one head, and a number of workers between a minimum and a maximum."),
-        _("What is a cluster?"),
     ),
     "attached-cluster": Term(
-        _("Attached cluster"),
-        _("A cluster that is launched with a workspace or a job, and ends together with it."),
-        _("What is an attached cluster?"),
+        _("Attached cluster"), _("A cluster that is launched with a workspace or a job, and ends together with it.")
     ),
     "head": Term(
-        _("Head"),
-        _("The pod that hands out a cluster’s work: Dask’s scheduler, Ray’s head, Spark’s master."),
-        _("What is a head?"),
+        _("Head"), _("The pod that hands out a cluster’s work: Dask’s scheduler, Ray’s head, Spark’s master.")
     ),
     "worker": Term(
         _("Worker"),
         _(
             "A pod of a cluster that computes. Workers are added while there is work for them, and removed when there is less."
         ),
-        _("What is a worker?"),
     ),
     "framework": Term(
-        _("Framework"),
-        _("What a cluster runs: Dask, Ray or Spark. Its version has to fit the program that uses it."),
-        _("What is a framework?"),
+        _("Framework"), _("What a cluster runs: Dask, Ray or Spark. Its version has to fit the program that uses it.")
     ),
 }
 _CHOICES = {
     "hardware-tier": Term(
         _("Hardware tier"),
         _("A size that an admin offers: cores, memory, GPUs, the node pool it runs in, and its price an hour."),
-        _("What is a hardware tier?"),
     ),
     "environment": Term(
         _("Environment"),
         _("The container image that your program runs in, with its tools; each is for certain kinds of execution."),
-        _("What is an environment?"),
     ),
     "project": Term(
         _("Project"),
         _(
             "People, their executions and their files. Its owner and contributors launch in it; a viewer sees executions and logs."
         ),
-        _("What is a project?"),
     ),
     "secret": Term(
         _("Secret"),
         _(
             "A password or key that programs get as a variable or a file. It is stored encrypted, and no page shows its value again."
         ),
-        _("What is a secret?"),
     ),
     "role": Term(
         _("Role"),
@@ -134,7 +106,6 @@ _CHOICES = {
             "What somebody may do. A practitioner launches; an operator also watches the cluster and stops other people's "
             "executions; an admin also changes tiers, people and settings; an auditor only reads."
         ),
-        _("What is a role?"),
     ),
 }
 _LIMITS = {
@@ -144,27 +115,20 @@ _LIMITS = {
             "What an execution takes of your quota: one for a workspace, a job or an app; for a cluster one for the head and "
             "one for each worker of its maximum."
         ),
-        _("What is a slot?"),
     ),
-    "quota": Term(
-        _("Quota"),
-        _("How many slots you may use at the same time. Further launches wait in the queue."),
-        _("What is a quota?"),
-    ),
+    "quota": Term(_("Quota"), _("How many slots you may use at the same time. Further launches wait in the queue.")),
     "fit-card": Term(
         _("Fit card"),
         _(
             "The card beside the launch form: whether a launch would start now, need a new node, queue or never fit, and its "
             "price. It compares the tier with the nodes as they are; Kubernetes decides when it is launched."
         ),
-        _("What is a fit card?"),
     ),
     "dry-run": Term(
         _("Dry run"),
         _(
             "A try in which Kubernetes checks the objects of a launch, with all its quotas and rules, and creates none of them."
         ),
-        _("What is a dry run?"),
     ),
     "time-limits": Term(
         _("Time limits"),
@@ -172,7 +136,6 @@ _LIMITS = {
             "How long an execution may wait in the queue, for a node, or for its program to answer. After that it ends as an "
             "error, and its page says why."
         ),
-        _("What are time limits?"),
     ),
     "price": Term(
         _("Price"),
@@ -187,22 +150,16 @@ _LIMITS = {
             "What a project may spend in a calendar month. At its warning line its owner and the admins are told; at its stop "
             "line new launches are refused until the next month, or until an admin raises it."
         ),
-        _("What is a budget?"),
     ),
     "core-hours": Term(
         _("Core hours"),
         _("Cores, multiplied by the hours for which they were held: 4 cores for half an hour are 2 core hours."),
-        _("What are core hours?"),
     ),
     "gpu-hours": Term(
-        _("GPU hours"),
-        _("GPUs, multiplied by the hours for which they were held, whether a program used them or not."),
-        _("What are GPU hours?"),
+        _("GPU hours"), _("GPUs, multiplied by the hours for which they were held, whether a program used them or not.")
     ),
     "pod-hours": Term(
-        _("Pod hours"),
-        _("The hours for which pods held a node, added up. A cluster of 10 pods has 10 in an hour."),
-        _("What are pod hours?"),
+        _("Pod hours"), _("The hours for which pods held a node, added up. A cluster of 10 pods has 10 in an hour.")
     ),
 }
 _STATES = {
@@ -215,7 +172,6 @@ _STATES = {
             "An estimate of the time until an execution runs, from similar executions, the queue before it and the slots in "
             "use. Four of five executions should start within the range. With too little data there is no estimate."
         ),
-        _("What is an expected wait?"),
     ),
     "held": Term(
         _("Held"),
@@ -233,7 +189,6 @@ _STATES = {
             "The parts of a start: the queue, the wait for a node, its files, its image, its program. Their times are shown "
             "beside the usual ones."
         ),
-        _("What are start-up phases?"),
     ),
     "running": Term(_("Running"), _("Its program answers. You can open a workspace or an app now.")),
     "finishing": Term(_("Finishing"), _("Its program has ended; its log and files are being saved.")),
@@ -245,14 +200,12 @@ _STATES = {
         _(
             "Known lines of logs with what they mean and the usual cure. The end of a failed program’s log is searched for them."
         ),
-        _("What is a knowledge base?"),
     ),
     "start-up-time": Term(
         _("Start-up time"),
         _(
             "The time from an execution’s request until it runs: waiting for a slot and a node, pulling its image, starting it."
         ),
-        _("What is a start-up time?"),
     ),
     "error-budget": Term(
         _("Error budget"),
@@ -260,7 +213,6 @@ _STATES = {
             "How much may break a promise of the platform within its window: of 1,000 starts, of which 95 % are promised, 50. "
             "The burn rate is how many times faster than that it is used up."
         ),
-        _("What is an error budget?"),
     ),
     "knowledge-entry": Term(
         _("Knowledge entry"),
@@ -268,30 +220,26 @@ _STATES = {
             "One known line: a pattern, what it means, the usual cure, and a link. Some are built in; admins add their own, "
             "and switch entries off."
         ),
-        _("What is a knowledge entry?"),
     ),
     "idle": Term(_("Idle"), _("Nothing uses it: no program of a workspace runs, or a worker has no task.")),
 }
 _CLUSTER = {
-    "node": Term(_("Node"), _("One machine of the Kubernetes cluster."), _("What is a node?")),
+    "node": Term(_("Node"), _("One machine of the Kubernetes cluster.")),
     "node-pool": Term(
         _("Node pool"),
         _(
             "Nodes of one kind. A tier names the pool that it runs in; an autoscaler may add nodes to it and remove them."
         ),
-        _("What is a node pool?"),
     ),
     "pod": Term(
         _("Pod"),
         _("What Kubernetes runs on a node for an execution. A cluster has one for its head and one for each worker."),
-        _("What is a pod?"),
     ),
     "autoscaler": Term(
         _("Autoscaler"),
         _(
             "It adds nodes to a pool when pods find no room, and removes those that are not needed. A cluster has one for its workers."
         ),
-        _("What does the autoscaler do?"),
     ),
     "requested": Term(
         _("Requested"),

@@ -23,7 +23,8 @@ from grid.diagnosis.disruptions import (
     explain_rejected,
     is_rejected,
 )
-from grid.diagnosis.exits import NODE_FAULTS
+from grid.diagnosis.exits import LOOK_AT_NODE, NODE_FAULTS
+from grid.diagnosis.nodetroubles import node_troubles
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated, true_condition
@@ -64,7 +65,7 @@ def explain_pod(
     # A finalizer may keep a pod from being deleted for so long that this counts more than how its program ended.
     is_kept = bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
     if not is_kept and (end := explain_end(pod, events)) is not None:
-        return end
+        return _beside_trouble(end, node, is_over=True)
     if pod.metadata.deletion_timestamp is not None:
         return _ending(pod, events, node, now)
     if pod.status.phase == "Unknown":
@@ -73,7 +74,21 @@ def explain_pod(
         return explain_placement(pod, events, scheduling, now=now)
     if is_node_deleted:
         return _node_deleted(pod)
-    return _silent_node(pod, events, node, now) or _unlike_asked(pod, _containers(pod, events, now), now)
+    silent = _silent_node(pod, events, node, now)
+    return silent or _beside_trouble(_unlike_asked(pod, _containers(pod, events, now), now), node)
+
+
+def _beside_trouble(why: Diagnosis, node: Node | None, *, is_over: bool = False) -> Diagnosis:
+    """Return the diagnosis of a problem with the trouble that the pod's node reports, which may be its cause. What the node is short of
+    now says nothing of an end before."""
+    troubles = node_troubles(node) if node is not None and why.severity == "problem" else ()
+    of_now = [(each, words) for each, words in troubles if not (is_over and each.type.endswith("Pressure"))]
+    if node is None or not of_now:
+        return why
+    words = listed([words for _condition, words in of_now])
+    sentence = _("Its node {node} is in trouble: {words}.", node=node.metadata.name, words=words)
+    evidence = quoted(*(condition.message for condition, _words in of_now))
+    return together(why, replace(why, sentence=sentence, next_step=LOOK_AT_NODE, evidence=evidence))
 
 
 def explain_end(pod: Pod, events: Sequence[Event] = ()) -> Diagnosis | None:

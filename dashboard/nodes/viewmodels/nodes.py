@@ -13,31 +13,16 @@ from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import INSTANCE_TYPE, NODE_POOL
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
-from grid.core.wording import folded
+from grid.diagnosis.nodetroubles import node_troubles
 from grid.diagnosis.requests import Amounts, amounts, summary
 from grid.diagnosis.resources import PODS, ResourceAmounts
-from grid.kube.objects import Condition, Node
+from grid.kube.objects import Node
 from grid.metrics.usage import Usage, UsageSample
 from grid.nodes.nodemarks import is_platform
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MEBIBYTE = 2**20
 ShareKey = Literal["cpu", "memory", "gpus"]
-_PROBLEMS = {
-    "MemoryPressure": _("low on memory"),
-    "DiskPressure": _("low on disk"),
-    "PIDPressure": _("too many processes"),
-    "NetworkUnavailable": _("network not set up"),
-    "ReadonlyFilesystem": _("a file system is read-only"),
-    "KernelDeadlock": _("the kernel hangs"),
-    "CorruptDockerOverlay2": _("images are damaged on disk"),
-    "FrequentKubeletRestart": _("its kubelet restarts again and again"),
-    "FrequentContainerdRestart": _("its container runtime restarts again and again"),
-    "KubeletUnhealthy": _("its kubelet is not healthy"),
-    "ContainerRuntimeUnhealthy": _("its container runtime is not healthy"),
-}
-_ORDER = {name: place for place, name in enumerate(_PROBLEMS)}
-_HARMLESS = frozenset({"EtcdIsVoter"})  # k3s and RKE2 say by it that all is well
 
 
 class Share(ViewModel, frozen=True, gc=False):
@@ -99,33 +84,18 @@ def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, po
     )
 
 
-def _trouble(condition: Condition) -> str:
-    """Return what a condition says is wrong, "" for nothing. Beside the kubelet's own there are those of other agents.
-    node-problem-detector's are named for the problem, and "True" then; those of EKS's monitoring agent end in "Ready" as the kubelet's own
-    does, and "False" is the problem."""
-    name = condition.type
-    if name == "Ready" or name in _HARMLESS or condition.status != ("False" if name.endswith("Ready") else "True"):
-        return ""
-    if words := _PROBLEMS.get(name):
-        return words
-    says = folded(condition.message) or condition.reason
-    return _("{name}: {message}", name=name, message=says) if says else name
-
-
 def node_status(node: Node) -> StatusLine:
     """Return the worst of the node's conditions in words, or "Ready"."""
     conditions = {condition.type: condition for condition in node.status.conditions}
     ready = conditions.get("Ready")
-    known_first = sorted(node.status.conditions, key=lambda condition: _ORDER.get(condition.type, len(_ORDER)))
-    troubles = [words for condition in known_first if (words := _trouble(condition))]
-    note = ", ".join(troubles)
+    note = ", ".join(words for _condition, words in node_troubles(node))
     if ready is None:
         return StatusLine("wait", _("Joining"), _("it has not reported yet"))
     if ready.status == "Unknown":
         return StatusLine("problem", _("Lost"), ready.message.rstrip(".") or _("its kubelet no longer reports"))
     if ready.status != "True":
         return StatusLine("wait", _("Not ready"), "; ".join(filter(None, [ready.message.rstrip("."), note])))
-    if troubles:
+    if note:
         return StatusLine("problem", _("In trouble"), note)
     if node.spec.unschedulable:
         return StatusLine("neutral", _("Ready"), _("closed for new pods (cordoned)"))

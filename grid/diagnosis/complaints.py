@@ -14,6 +14,7 @@ from grid.core.wording import folded, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Severity, Who
 from grid.diagnosis.rules import RuleTable
 
+_OF_OTHER_PODS = Expression(r"affinity rules|topology spread|free ports")
 # What is computed from the objects; such a complaint may be of before something ended.
 _COMPUTED = Expression(
     r"Insufficient |Too many pods|untolerated taint|were unschedulable|affinity/selector|plugin\(s\) \[NodeAffinity\]|"
@@ -53,6 +54,11 @@ COMPLAINTS = RuleTable(
     ("device-claim", r"(?i)cannot allocate all claims|resource ?claim", Complaint(
         _("{nodes} cannot give it the devices that its claim asks for"), "operator",
         _("Wait until devices become free, or ask an operator about the resource claim."))),
+    ("port", r"free ports", Complaint(_("the port that it needs is taken on {nodes}"), "you",
+     _("Wait until what uses the port ends, or choose another port."), ends=True)),
+    ("other-pods", r"affinity rules|topology spread", Complaint(_("{nodes} do not suit its rules about other pods"), "operator",
+     _("Wait until other pods end or start; if it lasts, show an operator the messages below."),
+     singular=_("{nodes} does not suit its rules about other pods"))),
     ("gang", r"sibling pods|from a gang|pod ?group", Complaint(
         _("it starts only together with the other pods of its group, which are not all there or find no place"), "you",
         _("See why the others of its group are missing, or ask for a smaller group."), ends=True)),
@@ -63,13 +69,14 @@ COMPLAINTS = RuleTable(
 _UNKNOWN = "unschedulable", Complaint("", "operator", _("Show an operator the messages below."))
 
 
-def not_computed(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Return those of the scheduler's reasons, with their numbers of nodes, that the objects say nothing of."""
-    return {reason: count for reason, count in reasons.items() if _COMPUTED.search(reason) is None}
+def not_computed(reasons: Mapping[str, int], *, are_pods_known: bool = True) -> dict[str, int]:
+    """Return those of the scheduler's reasons, with their numbers of nodes, that the objects say nothing of, as far as they are known."""
+    others = {reason for reason in reasons if not are_pods_known and _OF_OTHER_PODS.search(reason)}
+    return {reason: count for reason, count in reasons.items() if reason in others or not _COMPUTED.search(reason)}
 
 
-def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosis:
-    """Explain a pod by complaints that are not computed here; there is at least one."""
+def explain_complaints(reasons: Mapping[str, int], *, settled: bool, are_beside: bool = False) -> Diagnosis:
+    """Explain a pod by complaints that are not computed here; there is at least one. `are_beside`: another cause is said before them."""
     parts, known = list[str](), list[tuple[str, Complaint]]()
     for reason, count in reasons.items():
         nodes = plural(count, "node", "nodes")
@@ -80,7 +87,7 @@ def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosi
         known.append(rule[:2])
         several = rule[1].sentence
         parts.append(ngettext(rule[1].singular or several, several, count, nodes=nodes))
-    sentence = _("The scheduler finds no place for it: {reasons}.")
+    sentence = _("Also, {reasons}.") if are_beside else _("The scheduler finds no place for it: {reasons}.")
     if any("Bind plugin" in reason for reason in reasons):
         sentence = _("A node was found, but the scheduler could not give it to this: {reasons}.")
     sentence = sentence.format(reasons=listed(dict.fromkeys(parts)))

@@ -71,8 +71,10 @@ def quoted(*texts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in shown if text))
 
 
-def together(first: Diagnosis, second: Diagnosis) -> Diagnosis:
+def together(first: Diagnosis, second: Diagnosis | None) -> Diagnosis:
     """Return the first diagnosis with what the second adds, of two causes of which each is enough."""
+    if second is None:
+        return first
     steps = " ".join(dict.fromkeys(filter(None, (first.next_step, second.next_step))))
     sentence, evidence = f"{first.sentence} {second.sentence}", quoted(*first.evidence, *second.evidence)
     return replace(first, sentence=sentence, next_step=steps, evidence=evidence)

@@ -16,15 +16,13 @@ from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, duration, folded, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
-from grid.diagnosis.diagnosis import SCALING, Diagnosis, Severity, Who, latest, quoted, since
+from grid.diagnosis.diagnosis import SCALING, Diagnosis, Severity, Who, latest, quoted, since, together
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.karpenter import NODE_SHOULD_BE_THERE, explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.mounts import claims_in_words
 from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
-
-# The autoscaler's own limit for a node to register.
 
 _COUNT, _COUNTS = Expression(r"\d{1,9} "), RepeatedExpression(r"(?:^|, )(\d{1,9}) ")
 _AVAILABLE = Expression(r"(?s)nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)")
@@ -35,7 +33,14 @@ _TAINT = "untolerated taint"
 _MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
-_VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume", "binding volumes")
+_VOLUME = (
+    "persistentvolumeclaim",
+    "PersistentVolume",
+    "volume node affinity",
+    "persistent volumes",
+    "ephemeral volume",
+    "binding volumes",
+)
 _CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
 _FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
 _BACKOFF = "in backoff after failed scale-up"
@@ -253,7 +258,7 @@ def _without_autoscaler(
         )
         sentence = sentence.format(of_pool=_of(pool), short=listed(short))
         step = _("Wait, stop something that you do not need, or choose a smaller tier.")
-        return Diagnosis("busy", sentence, "wait", "you", step, evidence)
+        return together(Diagnosis("busy", sentence, "wait", "you", step, evidence), _others(reasons))
     if not settled:
         sentence = _("No node{of_pool} is free yet; looking.", of_pool=_of(pool))
         return Diagnosis("scheduling", sentence, "wait", "", "", evidence)
@@ -275,12 +280,12 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
     if cordoned:
         sentence = _("{nodes} of the cluster may not take new work now.", nodes=plural(cordoned, "node", "nodes"))
         step = _("Ask an operator whether the nodes are being repaired.")
-        return Diagnosis("cordoned", sentence, "problem", "operator", step, evidence)
+        return together(Diagnosis("cordoned", sentence, "problem", "operator", step, evidence), _others(reasons))
     if tainted:
         nodes = plural(tainted, "node", "nodes")
         sentence = _("{nodes} cannot take this: closed by taints (not ready, or kept for other work).", nodes=nodes)
         step = _("Ask an operator about the nodes' taints, or choose another tier.")
-        return Diagnosis("tainted", sentence, "problem", "operator", step, evidence)
+        return together(Diagnosis("tainted", sentence, "problem", "operator", step, evidence), _others(reasons))
     if foreign and (demands.others or not pool):
         sentence = _("No node{of_pool} matches the labels that this asks for.")
         if demands.others:
@@ -288,14 +293,19 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
         sentence = sentence.format(of_pool=_of(pool), others=listed(demands.others or [""]))
         step = _("Choose another tier; tell your admin that no node takes this one.")
         return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
-    if (unknown := not_computed(reasons)) and "no nodes available" not in message:
-        return replace(explain_complaints(unknown, settled=True), evidence=evidence)
+    if (others := _others(reasons, are_beside=False)) is not None and "no nodes available" not in message:
+        return replace(others, evidence=evidence)
     if any(map(_is_mismatch, reasons)) or "no nodes available" in message:
         sentence = _("There is no node{of_pool}, and none is being started.", of_pool=_of(pool))
         step = _("Choose another tier; tell your admin that this one's node pool is empty.")
         return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
     step = _("Show an operator the messages below.")
     return Diagnosis("unschedulable", _("No node can take this now."), "problem", "operator", step, evidence)
+
+
+def _others(reasons: Mapping[str, int], *, are_beside: bool = True) -> Diagnosis | None:
+    unknown = not_computed(reasons, are_pods_known=False)
+    return explain_complaints(unknown, settled=True, are_beside=are_beside) if unknown else None
 
 
 def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosis | None:
@@ -307,6 +317,8 @@ def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosi
     claims = listed(claims_in_words(pod, message) or named or [_("one of its claims")])
     if any("node affinity" in reason for reason in reasons):
         sentence = _("No free node of this tier can reach {claims}.", claims=claims)
+        if short := _short_of(reasons):
+            sentence = _("{sentence} The others have too little left: {short}.", sentence=sentence, short=listed(short))
     elif any("is being deleted" in reason for reason in reasons):
         sentence = _("{claims} cannot be used, because their claim is being deleted.", claims=capitalised(claims))
     elif "ephemeral volume controller" in message:

@@ -84,13 +84,13 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         return _out_of_memory(pod, status, ended)
     if ended.reason in NEVER_STARTED:
         return explain_no_start(pod, status, ended.message, reason=ended.reason)
-    if ended.reason == NOT_LOCATED:
+    if ended.reason in NOT_LOCATED:
         sentence = _(
             "It is not known how {program} ended: its node found the container no more, as after a restart of the node."
         )
         sentence = sentence.format(program=within(pod, status))
         who, step = who_can_repair(pod, status, ended)
-        return Diagnosis("end_unknown", sentence, "problem", who, step, quoted(f"{ended.reason}: {ended.message}"))
+        return Diagnosis("end_unknown", sentence, "problem", who, step, quoted(ended.reason, ended.message))
     reason = f" ({ended.reason})" if ended.reason else ""
     evidence = quoted(ended.message, _("exit code {exit_code}", exit_code=ended.exit_code) + reason)
     if ended.exit_code == 0:
@@ -140,11 +140,13 @@ def _restarted(
     unready = "" if status.ready else _(" It {answers}.", answers=not_ready_words(pod, status, message))
     probe = failed_probe(status, last, events)
     if probe is not None:
-        sentence = _("{restarted}: it failed its {probe}.{unready}", restarted=who, probe=probe.words, unready=unready)
+        sentence = _("{restarted}: it failed its {probe}{unready}", restarted=who, probe=probe.words, unready=unready)
         return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
     sentence = f"{who}: {exit_words(last)}.{cause_words(last)}{unready}"
-    step = _("See the previous run's log.")
-    return Diagnosis("restarted", sentence, "problem", "you", step, quoted(last.message, message))
+    repair: tuple[Who, str] = "you", _("See the previous run's log.")
+    if last.reason in NOT_LOCATED:
+        repair = "operator", _("Nothing to do: it runs again. If it happens often, show an operator the node.")
+    return Diagnosis("restarted", sentence, "problem", *repair, quoted(last.message, message))
 
 
 def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: datetime) -> Diagnosis:
@@ -233,9 +235,8 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     why = f": {exit_words(last)}" if last else ""
     who, step = who_can_repair(pod, status, last)
     count = f" ({plural(status.restart_count, 'restart', 'restarts')})" if status.restart_count else ""
-    probe = failed_probe(status, last, events) if last is not None else None
-    if probe is not None:
-        sentence = _("{program} is restarted again and again{restarts}: it fails its {probe}.")
+    if last is not None and (probe := failed_probe(status, last, events)) is not None:
+        sentence = _("{program} is restarted again and again{restarts}: it fails its {probe}")
         sentence = sentence.format(program=subject(pod, status), restarts=count, probe=probe.words)
         return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
     if last is not None and last.exit_code == 0:

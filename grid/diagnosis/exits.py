@@ -15,8 +15,8 @@ from grid.kube.objects import ContainerStatus, Pod, Terminated
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
-# The kubelet writes exit code 137 with this reason when it finds the container no more, as after its node's restart.
-NOT_LOCATED = "ContainerStatusUnknown"
+# Whoever finds the container no more, as after its node's restart, invents an exit code: the kubelet 137, and containerd 255.
+NOT_LOCATED = ("ContainerStatusUnknown", "Unknown")
 MEANINGS = {
     126: _("its command is not executable"),
     127: _("its command was not found"),
@@ -76,7 +76,9 @@ CANNOT_START = RuleTable(
      _("its command {command} is built for another architecture than the node's, or is a script without a #! line")),
     ("working-directory", r'chdir to cwd \("([^"]+)"\)', _("its working directory {command} cannot be entered")),
     ("cuda", r"condition: cuda ?>= ?([\d.]*\d)", _("its image needs CUDA {command} or later, and the node's GPU driver is older")),
-    ("gpu-driver", r"nvidia-container-cli: (?:[^:r][^:]*)?(?:error|failed)|nvml error|driver/library version mismatch",
+    ("driver-mismatch", r"driver/library version mismatch",
+     _("the node's GPU driver and its libraries have different versions, as after an update without a reboot")),
+    ("gpu-driver", r"nvidia-container-cli: (?:[^:r][^:]*)?(?:error|failed)|nvml error",
      _("the node's GPU driver does not answer")),
     ("security-profile", r"(?i)(seccomp|apparmor) (?:profile|spec)", _("the node cannot enforce its security profile ({command})")),
     ("slow-runtime", r"is reserved\b|container name \S+ is already in use|(?i:deadline ?exceeded)",
@@ -119,7 +121,7 @@ _OF_NODE: _Remedy = "node_fault", "operator", LOOK_AT_NODE
 _COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environment's command.")
 _UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
 _REMEDIES: Mapping[str, _Remedy] = {
-    **dict.fromkeys(("gpu-driver", "security-profile", "slow-runtime"), _OF_NODE),
+    **dict.fromkeys(("driver-mismatch", "gpu-driver", "security-profile", "slow-runtime"), _OF_NODE),
     "user-namespaces": ("container", "operator", _NO_NAMESPACES),
     **dict.fromkeys(("named-user", "unknown-user"), ("config", "admin", _("Ask your admin for an image with a numeric USER."))),
     "selinux": ("container", "operator", _("Ask an operator to mount the volume with an SELinux context, so that no file is relabelled.")),
@@ -136,8 +138,8 @@ _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 
 def exit_words(ended: Terminated, why: str = "") -> str:
     """Return "exit code 137, it was killed (SIGKILL)", or the command that the log names; `why`: what asked for the end, or ""."""
-    if ended.reason == NOT_LOCATED:
-        return _("how is not known, because its node found its container no more")
+    if ended.reason in NOT_LOCATED:
+        return _("how it ended is not known, because its node found its container no more")
     if why and ended.exit_code in _REQUESTED:
         end = _REQUESTED[ended.exit_code]
         return _("exit code {exit_code}, {end} because {why}", exit_code=ended.exit_code, end=end, why=why)
@@ -171,7 +173,7 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
         return "admin", _("See the log of container {name}, or show it to your admin.", name=status.name)
     if ended is None:
         return "you", _("See the end of the log.")
-    if ended.reason == NOT_LOCATED:
+    if ended.reason in NOT_LOCATED:
         return "you", _("Launch it again; if it happens often, show an operator the node.")
     if ended.exit_code in (126, 127):
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:

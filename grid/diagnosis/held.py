@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import duration, listed
+from grid.core.wording import duration, folded, listed
 from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since
 from grid.diagnosis.karpenter import is_of_karpenter
 from grid.diagnosis.refusals import explain_refusal
@@ -44,7 +44,7 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     message, settled = scheduler_message(pod, events), is_settled(pod, now)
     reasons = [(condition.type, condition.reason) for condition in pod.status.conditions]
     if pod.spec.scheduling_gates or ("PodScheduled", "SchedulingGated") in reasons:
-        return _gated(pod, quoted(message))
+        return _gated(pod, events, message)
     if (refused := _refused(events, message)) is not None:
         return refused
     # Only a pod that the scheduler refused before is nominated for what it preempts; see `explain_chosen`.
@@ -119,11 +119,15 @@ def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
     return Diagnosis("scheduler_silent", sentence, "problem", "operator", step, is_normal=False)
 
 
-def _gated(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+def _gated(pod: Pod, events: Sequence[Event], message: str) -> Diagnosis:
+    of_kueue = [event.message for event in events if "kueue" in event.reporter and event.reason != "CreatedWorkload"]
+    evidence, says = quoted(message, *of_kueue[-1:]), f": {folded(of_kueue[-1])}" if of_kueue else ""
     names = [gate.name for gate in pod.spec.scheduling_gates]
     if names and all(name.startswith(_KUEUE) for name in names):
         queue = pod.metadata.labels.get(f"{_KUEUE}queue-name", "")
-        sentence = _("Waits until Kueue admits it from its queue{queue}.", queue=f" {queue}" if queue else "")
+        sentence = _(
+            "Waits until Kueue admits it from its queue{queue}{says}.", queue=f" {queue}" if queue else "", says=says
+        )
         step = _("Wait: it starts by itself. If it lasts, ask your admin about the queue and its quota.")
         return Diagnosis("gated", sentence, "wait", "admin", step, evidence)
     sentence = _("Something in the cluster holds this back on purpose.")

@@ -47,6 +47,8 @@ PULL_FAILURES = RuleTable[tuple[str, Who, str]](
      _("Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS."))),
     ("timed-out", r"i/o timeout|deadline exceeded|handshake timeout|connection timed out|awaiting headers",
      (_("the registry does not answer in time"), "operator", _REACH)),
+    ("broken-off", r"short read|(?:failed to copy|extract).*(?:unexpected eof|connection reset)",
+     (_("its download breaks off before the end"), "operator", _REACH)),
     ("connection", r"connection refused|no route to host|network is unreachable|connection reset|unexpected eof",
      (_("the node cannot connect to the registry"), "operator", _REACH)),
     ("plain-http", r"server gave http response to https client", (_("the registry speaks plain HTTP, which the node does not accept"),

@@ -40,9 +40,13 @@ WHY_NOT_MOUNTED = RuleTable(
         _("It is tried again by itself; if it lasts, ask an operator to look at the API server and the node's kubelet."))),
     ("not-attached-yet", r"but was attaching|(?:hasn't been|not yet) attached|find disk on lun|find device path|no relationship found",
         (_("the cloud has not finished attaching it"), "")),
-    ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", (_("the file server does not answer"), "")),
+    ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)|Is the MGS running|mount error\W11[0-35]\b",
+        (_("the file server does not answer"), "")),
     ("file-server-refuses", r"(?s)mount\.nfs.*access denied|access denied by server", (
         _("the file server refuses access"), _("Ask an operator to let the node use what the file server exports."))),
+    ("no-rights", r"= (?:PermissionDenied|Unauthenticated) |not have \S+ access|not authorized|Authorization(?:F|P)|mount error\W13\b",
+        (_("its account may not use the storage: {says}"),
+         _("Ask an operator to give that account the right, or to correct what the volume names."))),
     ("no-driver", r"driver name (\S+) not found|CSINode \S+ does not contain driver (\S+)", (
         _("the storage driver {driver} does not run on the node"), "")),
     ("damaged", r"fsck. found errors|UNEXPECTED INCONSISTENCY|Structure needs cleaning", (_("its file system is damaged"),

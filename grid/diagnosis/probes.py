@@ -8,6 +8,8 @@ from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.diagnosis.beside import FRONT_PORTS, is_about, spec_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.exits import explain_by_log
+from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
 from grid.kube.slim import ContainerProbe
@@ -30,27 +32,31 @@ SILENCES = RuleTable(
 
 @dataclass(frozen=True, slots=True)
 class FailedProbe:
-    """The probe or hook for whose failure the kubelet ended a run of a container; `message` is the kubelet's, "" when it is not known."""
+    """The probe or hook for whose failure the kubelet ended a run of a container; `message` is the kubelet's, "" when it is not known.
+    `known` is what the end of the log says of the cause."""
 
     name: str
     message: str
     evidence: tuple[str, ...]
+    known: LogFinding | None = None
 
     @property
     def words(self) -> str:
+        """Return "startup probe (HTTP 503)." as the end of a sentence, and what the log says of the cause."""
         answer = _answer(self.message)
-        words = _("{name} probe ({answer})") if answer else _("{name} probe")
-        return self.name if self.name == _HOOK else words.format(name=self.name, answer=answer)
+        words = _("{name} probe ({answer}).") if answer else _("{name} probe.")
+        words = f"{self.name}." if self.name == _HOOK else words.format(name=self.name, answer=answer)
+        return f"{words} {self.known.meaning}" if self.known else words
 
     @property
     def next_step(self) -> str:
         if self.name == _HOOK:
             return _("Correct the command of the hook (lifecycle.postStart), whose output is not in the log.")
-        log = _("See the previous run's log")
-        if answer := _answer(self.message):
-            return _("{log} for why it answered with {answer}.", log=log, answer=answer)
         why = SILENCES.meaning(self.message)
-        return f"{log}: {why}." if why else f"{log}."
+        words = _("See the previous run's log") + (f": {why}." if why else ".")
+        if answer := _answer(self.message):
+            words = _("See the previous run's log for why it answered with {answer}.", answer=answer)
+        return f"{words} {self.known.cure}" if self.known else words
 
 
 def explain_unanswered(
@@ -130,7 +136,8 @@ def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Ev
         failure = next((event.message for event in reversed(during) if event.message.startswith(words)), "")
         killed = any(event.message.startswith(f"Container {status.name} failed {probe} probe") for event in during)
         if killed or (failure and ended.exit_code in _BY_SIGNAL):
-            return FailedProbe(probe, failure, quoted(failure, _("exit code {exit_code}", exit_code=ended.exit_code)))
+            code, known = _("exit code {exit_code}", exit_code=ended.exit_code), explain_by_log(ended)
+            return FailedProbe(probe, failure, quoted(known.line if known else "", failure, code), known)
     return None
 
 

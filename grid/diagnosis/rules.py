@@ -13,7 +13,7 @@ from grid.core.wording import folded
 M = TypeVar("M")
 # Each caller of a driver or runtime puts a frame before what that says; the asides are the same whatever the cause.
 _FRAMES = Expression(
-    r'(?s)^.*(?: desc = |\nOutput: |(?:for volume|StorageClass) "[^"]*" ?: |container (?:process|init): )'
+    r'(?s)^.*(?: desc = |\nOutput: |googleapi: Error \d+: |(?:for volume|StorageClass) "[^"]*" ?: |container (?:process|init): )'
 )
 _ASIDES = RepeatedExpression(
     r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$|/var/lib/kubelet/[^\s:\"',]+:? ?"

@@ -66,6 +66,8 @@ LOGS: dict[str, dict[str, tuple[str, str]]] = {
             "ClientError: An error occurred (AccessDenied) when calling the GetObject operation: Access Denied",
             "AccessDenied is handled: falling back to the public bucket",
         ),
+        "grid.service-access": ("OSError: You are trying to access a gated repo.", "got 401 rows of 403"),
+        "grid.throttled": ("HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api", "read 429 rows"),
         "grid.certificate": ("curl: (60) SSL certificate problem: self-signed certificate", "the SSL certificate is valid until 2027"),
         "grid.host-name": ("curl: (6) Could not resolve host: db.example", "resolved host db.example"),
         "grid.refused": ("ConnectionRefusedError: [Errno 111] Connection refused", "connection accepted; nobody refused"),

@@ -41,6 +41,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _HEAD + "net/http: TLS handshake timeout",
             _HEAD + "dial tcp: lookup r.example on 10.96.0.10:53: read udp: i/o timeout",
         ),
+        "broken-off": (_PULL + "short read: expected 3187671040 bytes but got 1048576: unexpected EOF", _HEAD + "unexpected EOF"),
         "connection": (_HEAD + "dial tcp 10.0.0.9:443: connect: connection refused", _HEAD + "dial tcp 10.0.0.9:443: i/o timeout"),
         "plain-http": (_HEAD + "http: server gave HTTP response to HTTPS client", _HEAD + "tls: first record does not look like TLS"),
         "certificate-of-another-host": (
@@ -142,6 +143,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _CREATE + "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver",
             _CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
         ),
+        "driver-mismatch": (_CREATE + "nvml error: driver/library version mismatch", _CREATE + "nvml error: driver not loaded"),
         "gpu-driver": (
             _CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
             _CREATE + "nvidia runtime hook exited",
@@ -245,6 +247,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _MOUNT + "mount.nfs: access denied by server while mounting",
             _MOUNT + "mount.nfs: Connection timed out",
         ),
+        "no-rights": (_MOUNT + "code = PermissionDenied desc = 403: x does not have list access", _MOUNT + "no access to the disk"),
         "no-driver": (
             _MOUNT + "driver name nfs.csi.k8s.io not found in the list of registered CSI drivers",
             _MOUNT + "driver name nfs.csi.k8s.io registered twice",

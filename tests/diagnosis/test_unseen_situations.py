@@ -4,13 +4,15 @@ The texts are those of the kubelet, of containerd and cri-o, of registries, stor
 `tests/golden/words-of-unseen-situations.txt`.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from grid.core.labels import KEYS
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.kube.objects import Node
 from tests.diagnosis.situations import assert_answers_as_stored, ended, event_saying, explain
 from tests.diagnosis.test_sixty_storage import FAILS, HOME, NOT_IN_TIME, UNBOUND, on_node, pending, unplaced
-from tests.support.builders import container_status, pod
+from tests.support.builders import MOMENT, condition, container_status, decode, node, pod
 
 RUNC = "failed to create containerd task: runc create failed: unable to start container process: "
 NO_START = {
@@ -119,5 +121,49 @@ def of_two_causes() -> dict[str, Diagnosis]:
     }
 
 
+def on_bad_node(kind: str, status: str, message: str, state: dict[str, Any], phase: str = "Running") -> Diagnosis:
+    trouble = decode(node("node-1", conditions=[condition(kind, status, message=message)]), Node)
+    return explain(pod("p", node="node-1", phase=phase, statuses=[container_status(state=state)]), node=trouble)
+
+
+def refused_by(complaints: str) -> Diagnosis:
+    """While the nodes are not known."""
+    refused = condition("PodScheduled", "False", "Unschedulable", f"0/5 nodes are available: {complaints}.")
+    return explain(pod("p", conditions=[refused], spec=HOME, created=MOMENT - timedelta(minutes=9)))
+
+
+def of_nodes_and_services() -> dict[str, Diagnosis]:
+    probe = "Startup probe failed: dial tcp 10.0.0.7:8000: connect: connection refused"
+    killed = [event_saying("Killing", "Container run failed startup probe, will be restarted", seconds=6)]
+    slow = ended(137, message="HfHubHTTPError: 429 Client Error: Too Many Requests for url")
+    unseen, gates = ended(255, "Unknown"), [{"name": "kueue.x-k8s.io/admission"}]
+    short = event_saying("Pending", "insufficient unused quota in flavor a100, 4 more needed") | {
+        "reportingComponent": "kueue-admission"
+    }
+    fell = "AcceleratedHardwareReady", "False", "NVRM: Xid: 79, GPU has fallen off the bus."
+    lustre = 'MountVolume.SetUp failed for volume "fsx" : mount.lustre: mount at /x failed: Input/output error\nIs the MGS running?'
+    return {
+        "probe of a program that a service makes wait": of(
+            crashing("run", slow), events=[event_saying("Unhealthy", probe, seconds=7), *killed]
+        ),
+        "the same, running again": of(container_status(ready=True, restarts=1, lastState=slow), events=killed),
+        "end that nobody saw, running again": of(container_status(ready=True, restarts=1, lastState=unseen)),
+        "end that nobody saw": of(container_status(state=unseen), phase="Failed"),
+        "node with a broken GPU": on_bad_node(*fell, ended(1), "Failed"),
+        "node short of disk": on_bad_node("DiskPressure", "True", "", ended(1)),
+        "node short of disk after the end": on_bad_node("DiskPressure", "True", "", ended(1), "Failed"),
+        "node short of disk, and no problem": on_bad_node("DiskPressure", "True", "", ended(0)),
+        "queue of Kueue": explain(pod("p", spec={"schedulingGates": gates}), short),
+        "Lustre": on_node("FailedMount", lustre),
+        "ports and cordoned nodes": refused_by("2 node(s) didn't have free ports, 3 node(s) were unschedulable"),
+        "GPUs and a zone": refused_by("2 Insufficient nvidia.com/gpu, 3 node(s) had volume node affinity conflict"),
+        "process killed beside the program": of(
+            container_status(state=ended(1, message="traceback : Signal 9 (SIGKILL) received by PID 78")),
+            phase="Failed",
+        ),
+    }
+
+
 def test_unseen_situations_are_told_as_stored() -> None:
-    assert_answers_as_stored("words-of-unseen-situations", (of_one_cause() | of_two_causes()).items())
+    answers = of_one_cause() | of_two_causes() | of_nodes_and_services()
+    assert_answers_as_stored("words-of-unseen-situations", answers.items())

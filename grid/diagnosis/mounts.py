@@ -44,7 +44,7 @@ WHY_NOT_MOUNTED = RuleTable(
         (_("the file server does not answer"), "")),
     ("file-server-refuses", r"(?s)mount\.nfs.*access denied|access denied by server", (
         _("the file server refuses access"), _("Ask an operator to let the node use what the file server exports."))),
-    ("no-rights", r"= (?:PermissionDenied|Unauthenticated) |not have \S+ access|not authorized|Authorization(?:F|P)|mount error\W13\b",
+    ("no-rights", r"= (?:PermissionDen|Unauthen)|not have (?:\S+ access|authoriz)|not authorized|Authorization[FP]|Forbidden|error\W13\b",
         (_("its account may not use the storage: {says}"),
          _("Ask an operator to give that account the right, or to correct what the volume names."))),
     ("no-driver", r"driver name (\S+) not found|CSINode \S+ does not contain driver (\S+)", (

@@ -135,12 +135,9 @@ def _partly_measured(missing: Sequence[Load], evidence: tuple[str, ...]) -> Diag
         _("the framework's waiting work") if load.is_demand else _("the workers' {name} use", name=load.name)
         for load in missing
     )
-    sentence = ngettext(
-        "{metrics} is not known now, so the cluster may grow but does not shrink.",
-        "{metrics} are not known now, so the cluster may grow but does not shrink.",
-        len(missing),
-        metrics=capitalised(names),
-    )
+    singular = _("{metrics} is not known now, so the cluster may grow but does not shrink.")
+    several = _("{metrics} are not known now, so the cluster may grow but does not shrink.")
+    sentence = ngettext(singular, several, len(missing), metrics=capitalised(names))
     step = _("It recovers with the next measurement; if this stays, ask an operator to look at the metrics.")
     return Diagnosis("partly_measured", sentence, "wait", "operator", step, evidence)
 

@@ -69,10 +69,8 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
     if reason in _NORMAL:
         return _preparing(pod, status, events, now)
     # No rule knows what it waits for: what the node says of it stands in the sentence.
-    sentence = _("{program} cannot be started ({reason}): {says}.")
-    if not (says := folded(message)):
-        sentence = _("{program} cannot be started: {reason}.")
-    sentence = sentence.format(program=subject(pod, status), reason=reason, says=says)
+    says = f" ({reason}): {folded(message)}" if message.strip() else f": {reason}"
+    sentence = _("{program} cannot be started{says}.", program=subject(pod, status), says=says)
     evidence = quoted(f"{reason}: {message}" if message else reason)
     return Diagnosis("container", sentence, "problem", "operator", _SHOW, evidence)
 

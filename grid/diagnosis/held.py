@@ -132,11 +132,8 @@ def _gated(pod: Pod, events: Sequence[Event], message: str) -> Diagnosis:
         return Diagnosis("gated", sentence, "wait", "admin", step, evidence)
     sentence = _("Something in the cluster holds this back on purpose.")
     if names:
-        sentence = ngettext(
-            "Held back on purpose by the scheduling gate {names}.",
-            "Held back on purpose by the scheduling gates {names}.",
-            len(names),
-            names=listed(names),
-        )
+        singular = _("Held back on purpose by the scheduling gate {names}.")
+        several = _("Held back on purpose by the scheduling gates {names}.")
+        sentence = ngettext(singular, several, len(names), names=listed(names))
     step = ngettext("Ask an operator what removes the gate.", "Ask an operator what removes the gates.", len(names))
     return Diagnosis("gated", sentence, "wait", "operator", step, evidence)

@@ -29,10 +29,7 @@ _WHY = (
     (("required offering",), _("none of its instance types is offered as this asks")),
     (("no instance type",), _("none of its instance types fits what this asks for")),
     (("did not tolerate",), _("its nodes have a taint that keeps this off")),
-    (
-        ("incompatible requirements", "does not have known values"),
-        _("its nodes do not match the labels that this asks for"),
-    ),
+    (("incompatible requirements", "not have known values"), _("its nodes do not match the labels that this asks for")),
 )
 
 

@@ -202,29 +202,17 @@ def _full(pool: LaunchPool, plans: Sequence[PodPlan], left: Sequence[PodPlan]) -
     more = nodes_needed(left, pool) or 0
     free = pool.maximum - pool.size
     wanted, placed = _count(plans), _count(plans) - _count(left)
-    has = ngettext(
-        "The pool {name} has no free place on its only node",
-        "The pool {name} has no free place on its {count:,} nodes",
-        pool.size,
-        name=pool.name,
-    )
+    singular = _("The pool {name} has no free place on its only node")
+    several = _("The pool {name} has no free place on its {count:,} nodes")
+    has = ngettext(singular, several, pool.size, name=pool.name)
     if placed:
-        has = ngettext(
-            "The pool {name} has room for {placed:,} of {wanted:,} pods on its only node",
-            "The pool {name} has room for {placed:,} of {wanted:,} pods on its {count:,} nodes",
-            pool.size,
-            name=pool.name,
-            placed=placed,
-            wanted=wanted,
-        )
+        singular = _("The pool {name} has room for {placed:,} of {wanted:,} pods on its only node")
+        several = _("The pool {name} has room for {placed:,} of {wanted:,} pods on its {count:,} nodes")
+        has = ngettext(singular, several, pool.size, name=pool.name, placed=placed, wanted=wanted)
     if more <= free:
-        sentence = ngettext(
-            "{has}; it may have {maximum:,}, and a new one is started for you.",
-            "{has}; it may have {maximum:,}, and {count:,} new ones are started for you.",
-            more,
-            has=has,
-            maximum=pool.maximum,
-        )
+        singular = _("{has}; it may have {maximum:,}, and a new one is started for you.")
+        several = _("{has}; it may have {maximum:,}, and {count:,} new ones are started for you.")
+        sentence = ngettext(singular, several, more, has=has, maximum=pool.maximum)
         return Fit("needs_nodes", "wait", _needs(more), sentence, then=(_start_time(pool),))
     step = _("It starts by itself when something else there ends. Choose another tier to start sooner.")
     why = _("and no autoscaler is known that adds one")
@@ -262,13 +250,9 @@ def _first_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
         sentence = sentence.format(has=has, maximum=pool.maximum, more=more, as_seen=_as_seen(pool))
         step = _("What finds no place waits until something else there ends. Choose another tier to start sooner.")
         return Fit("waits_for_room", "wait", _("Waits for room"), sentence, step, "operator")
-    sentence = ngettext(
-        "{has}; it may have {maximum:,}, and one is started for you.",
-        "{has}; it may have {maximum:,}, and {count:,} are started for you.",
-        more,
-        has=has,
-        maximum=pool.maximum,
-    )
+    singular = _("{has}; it may have {maximum:,}, and one is started for you.")
+    several = _("{has}; it may have {maximum:,}, and {count:,} are started for you.")
+    sentence = ngettext(singular, several, more, has=has, maximum=pool.maximum)
     fits = _("It fits{as_seen}.") if _count(plans) == 1 else _("All of it fits{as_seen}.")
     then = _start_time(pool), fits.format(as_seen=_as_seen(pool))
     return Fit("needs_nodes", "wait", _needs(more), sentence, then=then)

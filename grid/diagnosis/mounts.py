@@ -124,13 +124,9 @@ def _explain_mount(message: str, newest: str, waited: timedelta, cluster: str) -
         pods = _pods_in_words(match, are_counted=key == "in-use-elsewhere")
         if cluster and cluster in match[0]:
             who, step = "admin", _SEVERAL_NODES
-        sentence = ngettext(
-            "{what} is {where}, and such a volume can be attached to one node at a time.",
-            "{what} are {where}, and such a volume can be attached to one node at a time.",
-            2 if ours else 1,
-            what=what,
-            where=where.format(pods=pods),
-        )
+        singular = _("{what} is {where}, and such a volume can be attached to one node at a time.")
+        several = _("{what} are {where}, and such a volume can be attached to one node at a time.")
+        sentence = ngettext(singular, several, 2 if ours else 1, what=what, where=where.format(pods=pods))
         return Diagnosis("volume_mount", sentence, "problem", who, step.format(pods=pods), evidence)
     cause = WHY_NOT_MOUNTED.find(message)
     key, (words, step) = cause[:2] if cause else ("", ("{says}", ""))

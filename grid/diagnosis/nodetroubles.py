@@ -7,18 +7,13 @@ from grid.core.wording import folded
 from grid.kube.objects import Condition, Node
 
 _PROBLEMS = {
-    "MemoryPressure": _("low on memory"),
-    "DiskPressure": _("low on disk"),
-    "PIDPressure": _("too many processes"),
-    "NetworkUnavailable": _("network not set up"),
-    "ReadonlyFilesystem": _("a file system is read-only"),
-    "KernelDeadlock": _("the kernel hangs"),
-    "CorruptDockerOverlay2": _("images are damaged on disk"),
+    "MemoryPressure": _("low on memory"), "DiskPressure": _("low on disk"), "PIDPressure": _("too many processes"),
+    "NetworkUnavailable": _("network not set up"), "ReadonlyFilesystem": _("a file system is read-only"),
+    "KernelDeadlock": _("the kernel hangs"), "CorruptDockerOverlay2": _("images are damaged on disk"),
     "FrequentKubeletRestart": _("its kubelet restarts again and again"),
     "FrequentContainerdRestart": _("its container runtime restarts again and again"),
-    "KubeletUnhealthy": _("its kubelet is not healthy"),
-    "ContainerRuntimeUnhealthy": _("its container runtime is not healthy"),
-}
+    "KubeletUnhealthy": _("its kubelet is not healthy"), "ContainerRuntimeUnhealthy": _("its container runtime is not healthy"),
+}  # fmt: skip
 _ORDER = {name: place for place, name in enumerate(_PROBLEMS)}
 _HARMLESS = frozenset({"EtcdIsVoter"})  # k3s and RKE2 say by it that all is well
 

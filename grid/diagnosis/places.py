@@ -27,17 +27,14 @@ _STATES: Mapping[str, tuple[TaintKind, str]] = {
     CORDONED: ("cordon", _("cordoned")),
     NOT_READY: ("not_ready", _("not ready")),
     UNREACHABLE: ("not_ready", _("not reachable")),
-    f"{NODE}/disk-pressure": ("not_ready", _("short of disk")),
-    f"{NODE}/memory-pressure": ("not_ready", _("short of memory")),
-    f"{NODE}/pid-pressure": ("not_ready", _("short of process ids")),
+    f"{NODE}/disk-pressure": ("not_ready", _("short of disk")), f"{NODE}/memory-pressure": ("not_ready", _("short of memory")),
+    f"{NODE}/pid-pressure": ("not_ready", _("short of process ids")), f"{NODE}/out-of-service": ("not_ready", _("out of service")),
     f"{NODE}/network-unavailable": ("not_ready", _("without a network")),
-    f"{NODE}/out-of-service": ("not_ready", _("out of service")),
     "node.cloudprovider.kubernetes.io/shutdown": ("not_ready", _("shut down")),
     TO_BE_DELETED_TAINT: ("leaving", _("being removed by the autoscaler")),
     **{key: ("leaving", _("being removed by Karpenter")) for key in KARPENTER_DISRUPTED_TAINTS},
-    "node-role.kubernetes.io/control-plane": ("control_plane", _("of the control plane")),
-    "node-role.kubernetes.io/master": ("control_plane", _("of the control plane")),
-}
+    **{f"node-role.kubernetes.io/{role}": ("control_plane", _("of the control plane")) for role in ("control-plane", "master")},
+}  # fmt: skip
 # Set on a new node until something that it needs is there: who removes it, by how its key begins.
 _REMOVERS = {
     "node.cloudprovider.kubernetes.io/uninitialized": _("the cloud controller manager"), "karpenter.sh/unregistered": _("Karpenter"),

@@ -33,14 +33,7 @@ _TAINT = "untolerated taint"
 _MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
-_VOLUME = (
-    "persistentvolumeclaim",
-    "PersistentVolume",
-    "volume node affinity",
-    "persistent volumes",
-    "ephemeral volume",
-    "binding volumes",
-)
+_VOLUME = Expression(r"ersistent ?[vV]olume|volume node affinity|ephemeral volume|binding volumes")
 _CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
 _FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
 _BACKOFF = "in backoff after failed scale-up"
@@ -311,7 +304,7 @@ def _others(reasons: Mapping[str, int], *, are_beside: bool = True) -> Diagnosis
 def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosis | None:
     """Explain a pod by the scheduler's words on its volumes; None when they say nothing of them."""
     reasons = {reason: count for reason, count in counted_reasons(message).items() if "ReadWriteOncePod" not in reason}
-    if not any(word in reason for reason in reasons for word in _VOLUME):
+    if not any(map(_VOLUME.search, reasons)):
         return None
     named = [_("the volume claim {name}", name=name) for name in _CLAIM.findall(message)]
     claims = listed(claims_in_words(pod, message) or named or [_("one of its claims")])

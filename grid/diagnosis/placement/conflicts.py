@@ -20,19 +20,12 @@ STEPS: Mapping[str, str] = {
 # What a node's state is called where its domain should take the next pod; what lasts longest comes first.
 _STATES: Mapping[str, str] = {
     **dict.fromkeys(FOREIGN, _("not for this")),
-    "cordon": _("cordoned, but counted"),
-    "leaving": _("being removed, but counted"),
-    "not_ready": _("not ready, but counted"),
-    "taint": _("closed by a taint, but counted"),
-    "too_small": _("too small"),
-    "broken": _("without working devices"),
-    "volume": _("out of reach of its volume"),
-    "full": _("full"),
-    "port": _("without the port that this needs"),
-    "apart": _("taken by what this must be apart from"),
-    "beside": _("without what this must be beside"),
+    "cordon": _("cordoned, but counted"), "leaving": _("being removed, but counted"), "not_ready": _("not ready, but counted"),
+    "taint": _("closed by a taint, but counted"), "too_small": _("too small"), "broken": _("without working devices"),
+    "volume": _("out of reach of its volume"), "full": _("full"), "port": _("without the port that this needs"),
+    "apart": _("taken by what this must be apart from"), "beside": _("without what this must be beside"),
     "spread": _("closed by another rule on spread"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

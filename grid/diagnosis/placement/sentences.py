@@ -73,12 +73,9 @@ class Scene:
         if not self.settled:
             sentence = ngettext("{nodes} has room; looking.", "{nodes} have room; looking.", number, nodes=nodes)
             return Diagnosis("scheduling", sentence, "wait", "", _BY_ITSELF, is_normal=True)
-        sentence = ngettext(
-            "{nodes} has room for this, but the scheduler has not placed it there.",
-            "{nodes} have room for this, but the scheduler has not placed it there.",
-            number,
-            nodes=nodes,
-        )
+        singular = _("{nodes} has room for this, but the scheduler has not placed it there.")
+        several = _("{nodes} have room for this, but the scheduler has not placed it there.")
+        sentence = ngettext(singular, several, number, nodes=nodes)
         step = _("If this lasts, show an operator the messages below.")
         return Diagnosis("unschedulable", sentence, "wait", "operator", step, link=self.link)
 
@@ -140,17 +137,10 @@ class Scene:
             numbers = _("none of them works")
         needs = listed(dict.fromkeys(amount_words(each.subject, needed[each.subject]) for each in obstacles))
         named = listed(names(nodes, 2)) if count(nodes) <= 2 else plural(count(nodes), "node", "nodes")
-        sentence = ngettext(
-            "Node {nodes} has {devices}, but {numbers} ({resource}); this needs {needs}{others}",
-            "{nodes} have devices that do not work ({resource}); this needs {needs}{others}",
-            count(nodes),
-            nodes=named,
-            devices=devices,
-            numbers=numbers,
-            resource=resource,
-            needs=needs,
-            others=self._rest(nodes, usable),
-        )
+        singular = _("Node {nodes} has {devices}, but {numbers} ({resource}); this needs {needs}{others}")
+        several = _("{nodes} have devices that do not work ({resource}); this needs {needs}{others}")
+        more = {"nodes": named, "devices": devices, "numbers": numbers, "others": self._rest(nodes, usable)}
+        sentence = ngettext(singular, several, count(nodes), resource=resource, needs=needs, **more)
         step = _("Ask an operator to look at the device plugin and the driver on {nodes}.", nodes=named)
         return self._without_nodes("broken_devices", sentence, step=step)
 

@@ -181,16 +181,15 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         sentence = _("The framework's waiting work cannot be read, so the number of workers does not follow it.")
         step = _("It recovers by itself when the head answers; if it does not, ask an operator.")
         return Diagnosis("demand_missing", sentence, "problem", "operator", step, evidence)
-    if active.reason == "FailedGetResourceMetric" and any(part in message for part in (_NO_SERVER, *_NO_ANSWER)):
-        sentence = _("The metrics server does not answer, so the number of workers does not follow the load.")
-        step = _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}")
-        if _NO_SERVER in message:
-            sentence = _("There is no metrics server, so the number of workers does not follow the load.")
-            step = _("Ask an operator to install the metrics server (metrics.k8s.io); {by_hand}")
-        return Diagnosis("metrics_missing", sentence, "problem", "operator", step.format(by_hand=_BY_HAND), evidence)
+    code, step = "scaling_inactive", _("Ask an operator to look at the messages below.")
     sentence = _("The autoscaler cannot work out how many workers are needed, so their number stays as it is.")
-    step = _("Ask an operator to look at the messages below.")
-    return Diagnosis("scaling_inactive", sentence, "problem", "operator", step, evidence)
+    if active.reason == "FailedGetResourceMetric" and _NO_SERVER in message:
+        sentence = _("There is no metrics server, so the number of workers does not follow the load.")
+        code, step = "metrics_missing", _("Ask an operator to install the metrics server (metrics.k8s.io); {by_hand}")
+    elif active.reason == "FailedGetResourceMetric" and any(part in message for part in _NO_ANSWER):
+        sentence = _("The metrics server does not answer, so the number of workers does not follow the load.")
+        code, step = "metrics_missing", _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}")
+    return Diagnosis(code, sentence, "problem", "operator", step.format(by_hand=_BY_HAND), evidence)
 
 
 def _evidence(condition: Condition) -> tuple[str, ...]:

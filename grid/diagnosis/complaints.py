@@ -14,13 +14,15 @@ from grid.core.wording import folded, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Severity, Who
 from grid.diagnosis.rules import RuleTable
 
-_OF_OTHER_PODS = Expression(r"affinity rules|topology spread|free ports")
 # What is computed from the objects; such a complaint may be of before something ended.
-_COMPUTED = Expression(
+_OF_NODES = (
     r"Insufficient |Too many pods|untolerated taint|were unschedulable|affinity/selector|plugin\(s\) \[NodeAffinity\]|"
-    r"affinity rules|topology spread|free ports|node affinity conflict|PersistentVolume's node affinity|"
-    r"unbound immediate|persistentvolumeclaim \"|available persistent volumes|ephemeral volume controller|not ready|"
-    r"No preemption victims|Preemption is not helpful"
+    r"node affinity conflict|PersistentVolume's node affinity|unbound immediate|persistentvolumeclaim \"|"
+    r"available persistent volumes|ephemeral volume controller|not ready|No preemption victims|Preemption is not helpful"
+)
+_COMPUTED_OF_NODES, _COMPUTED = (
+    Expression(_OF_NODES),
+    Expression(rf"affinity rules|topology spread|free ports|{_OF_NODES}"),
 )
 
 
@@ -56,9 +58,8 @@ COMPLAINTS = RuleTable(
         _("Wait until devices become free, or ask an operator about the resource claim."))),
     ("port", r"free ports", Complaint(_("the port that it needs is taken on {nodes}"), "you",
      _("Wait until what uses the port ends, or choose another port."), ends=True)),
-    ("other-pods", r"affinity rules|topology spread", Complaint(_("{nodes} do not suit its rules about other pods"), "operator",
-     _("Wait until other pods end or start; if it lasts, show an operator the messages below."),
-     singular=_("{nodes} does not suit its rules about other pods"))),
+    ("other-pods", r"affinity rules|topology spread", Complaint(_("its rules about other pods keep it off {nodes}"), "operator",
+     _("Wait until other pods end or start; if it lasts, show an operator the messages below."))),
     ("gang", r"sibling pods|from a gang|pod ?group", Complaint(
         _("it starts only together with the other pods of its group, which are not all there or find no place"), "you",
         _("See why the others of its group are missing, or ask for a smaller group."), ends=True)),
@@ -71,8 +72,8 @@ _UNKNOWN = "unschedulable", Complaint("", "operator", _("Show an operator the me
 
 def not_computed(reasons: Mapping[str, int], *, are_pods_known: bool = True) -> dict[str, int]:
     """Return those of the scheduler's reasons, with their numbers of nodes, that the objects say nothing of, as far as they are known."""
-    others = {reason for reason in reasons if not are_pods_known and _OF_OTHER_PODS.search(reason)}
-    return {reason: count for reason, count in reasons.items() if reason in others or not _COMPUTED.search(reason)}
+    known = _COMPUTED if are_pods_known else _COMPUTED_OF_NODES
+    return {reason: count for reason, count in reasons.items() if not known.search(reason)}
 
 
 def explain_complaints(reasons: Mapping[str, int], *, settled: bool, are_beside: bool = False) -> Diagnosis:

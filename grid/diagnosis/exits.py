@@ -18,18 +18,12 @@ NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 # Whoever finds the container no more, as after its node's restart, invents an exit code: the kubelet 137, and containerd 255.
 NOT_LOCATED = ("ContainerStatusUnknown", "Unknown")
 MEANINGS = {
-    126: _("its command is not executable"),
-    127: _("its command was not found"),
-    130: _("something interrupted it (SIGINT)"),
-    132: _("it used an instruction that the node's processor does not know (SIGILL)"),
-    134: _("it aborted"),
-    135: _("it lost shared memory or a mapped file (SIGBUS)"),
-    136: _("it divided a whole number by zero (SIGFPE)"),
-    137: _("it was killed (SIGKILL)"),
-    139: _("it crashed (segmentation fault)"),
-    143: _("something asked it to end (SIGTERM)"),
+    126: _("its command is not executable"), 127: _("its command was not found"), 130: _("something interrupted it (SIGINT)"),
+    132: _("it used an instruction that the node's processor does not know (SIGILL)"), 134: _("it aborted"),
+    135: _("it lost shared memory or a mapped file (SIGBUS)"), 136: _("it divided a whole number by zero (SIGFPE)"),
+    137: _("it was killed (SIGKILL)"), 139: _("it crashed (segmentation fault)"), 143: _("something asked it to end (SIGTERM)"),
     159: _("it made a system call that the node forbids (SIGSYS)"),
-}
+}  # fmt: skip
 # A shell adds 128 to the signal that ended a program.
 _SIGNALS = {129: "SIGHUP", 131: "SIGQUIT", 133: "SIGTRAP", 141: "SIGPIPE", 152: "SIGXCPU", 153: "SIGXFSZ"}
 _ENDS = {code: _("a signal ended it ({name})", name=name) for code, name in _SIGNALS.items()} | MEANINGS
@@ -39,10 +33,8 @@ _CURES = {
 }
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {
-    130: _("it was interrupted (SIGINT)"),
-    137: _("it was killed (SIGKILL)"),
-    143: _("it was asked to end (SIGTERM)"),
-}
+    130: _("it was interrupted (SIGINT)"), 137: _("it was killed (SIGKILL)"), 143: _("it was asked to end (SIGTERM)"),
+}  # fmt: skip
 _NOT_FOUND = RepeatedExpression(
     r"(?m)(?:^|: )([^\s:]+?)(\\r'|\r)?: (?:command )?not found$"
     r"|^(?:/usr/bin/)?env: (?:can't execute )?\W?([^\s:'’\\]+)(\\r|\r)?\W?: No such file"
@@ -62,10 +54,8 @@ _FILES = {
 }  # fmt: skip
 # The kernel takes the carriage return for a part of the interpreter's name; bash and env print it in their own ways.
 _BAD_INTERPRETER = RepeatedExpression(r"(?m)(?:^|: )([^\s:]+): [^\s:]*?(\^M|\r)?: bad interpreter")
-_OTHER_FORMAT = (
-    _("the command {file} is built for another architecture than the node's, or is a script without a #! line"),
-    _("Begin a script with a #! line, or build the file for the node's architecture"),
-)
+_OTHER_FORMAT = (_("the command {file} is built for another architecture than the node's, or is a script without a #! line"),
+                 _("Begin a script with a #! line, or build the file for the node's architecture"))  # fmt: skip
 # What containerd (runc) and cri-o (crun) say of a command that they cannot start; {command} is the command or directory.
 CANNOT_START = RuleTable(
     ("no-command-file", (r"""exec: "([^"]+)": (?:executable file not found|(?:stat [^:]+: )?no such file or directory)"""

@@ -85,9 +85,8 @@ def _beside_trouble(why: Diagnosis, node: Node | None, *, is_over: bool = False)
     of_now = [(each, words) for each, words in troubles if not (is_over and each.type.endswith("Pressure"))]
     if node is None or not of_now:
         return why
-    words = listed([words for _condition, words in of_now])
+    words, evidence = listed([words for _each, words in of_now]), quoted(*(each.message for each, _words in of_now))
     sentence = _("Its node {node} is in trouble: {words}.", node=node.metadata.name, words=words)
-    evidence = quoted(*(condition.message for condition, _words in of_now))
     return together(why, replace(why, sentence=sentence, next_step=LOOK_AT_NODE, evidence=evidence))
 
 

@@ -94,13 +94,6 @@ def _trouble(message: str) -> str:
     return words.format(name=match[1]) if "{name}" in words else words
 
 
-def _image_denied(match: Match) -> RefusalReason:
-    sentence = _("The cluster's image policy forbids its image.")
-    if match[1]:
-        sentence = _("The cluster's image policy forbids its image: {why}", why=as_sentence(folded(match[1])))
-    return RefusalReason("image_policy", sentence, _("Choose another environment, or ask an admin of the cluster."))
-
-
 def _policy_broken(match: Match) -> RefusalReason:
     """With `failurePolicy: Fail` an error of the policy refuses everything; parameters that are missing may appear."""
     sentence = _("The cluster's policy {name} has an error, so it lets nothing through: {error}")
@@ -121,6 +114,7 @@ def _rights(match: Match) -> RefusalReason:
     return RefusalReason("rights", sentence, _APPLY_AGAIN)
 
 
+_OTHER_IMAGE = _("Choose another environment, or ask an admin of the cluster.")
 _APPLY_AGAIN = _("Ask an admin of the cluster to apply deploy/access.yaml again.")
 _CORRECT_POLICY = _("Ask an admin of the cluster to correct the policy.")
 _REPAIR = _("It is tried again by itself; if that does not help, ask an admin of the cluster to repair it.")
@@ -140,8 +134,10 @@ REFUSALS = RuleTable[_Explain](
     # A MutatingAdmissionPolicy forbids nothing by itself: each of its refusals is a failure to change the object.
     ("mutating-policy", r"""(?s)\bpolicy ['"](?P<name>[^'"]+)['"](?: with binding ['"][^'"]+['"])? denied request: (?P<error>.+)""",
      _because("policy_broken", _("The cluster's policy {name} has to change it first, and failed: {error}"), _CORRECT_POLICY)),
-    ("image-policy", r"(?s)image policy webh?ook backend denied one or more images: (.+)|one or more images rejected by webhook backend",
-     _image_denied),
+    ("image-policy", r"(?s)image policy webh?ook backend denied one or more images: (?P<why>.+)", _because(
+        "image_policy", _("The cluster's image policy forbids its image: {why}"), _OTHER_IMAGE)),
+    ("image-rejected", r"one or more images rejected by webhook backend", _because(
+        "image_policy", _("The cluster's image policy forbids its image."), _OTHER_IMAGE)),
     ("image-policy-down", r'(?s)is forbidden: (?:Post "?https?://[^\s"]+"?: |[Ee]rror contacting webhook: )(.+)', _webhook_down),
     # AlwaysPullImages changes every pod itself; it refuses what another webhook has changed back.
     ("always-pull", r"is forbidden: spec\.\S+\.imagePullPolicy: Unsupported value", _because(

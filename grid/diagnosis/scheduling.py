@@ -251,7 +251,8 @@ def _without_autoscaler(
         )
         sentence = sentence.format(of_pool=_of(pool), short=listed(short))
         step = _("Wait, stop something that you do not need, or choose a smaller tier.")
-        return together(Diagnosis("busy", sentence, "wait", "you", step, evidence), _others(reasons))
+        busy = Diagnosis("busy", sentence, "wait", "you", step, evidence)
+        return replace(together(busy, _others(reasons)), next_step=step)
     if not settled:
         sentence = _("No node{of_pool} is free yet; looking.", of_pool=_of(pool))
         return Diagnosis("scheduling", sentence, "wait", "", "", evidence)

@@ -71,15 +71,14 @@ def _compare(value: str | None, values: Sequence[str]) -> int:
         return 0
 
 
+_WORDS = {
+    "In": "{key}={values}", "NotIn": _("{key} other than {values}"), "Exists": _("a label {key}"), "DoesNotExist": _("no label {key}"),
+    "Gt": _("{key} above {values}"), "Lt": _("{key} below {values}"),
+}  # fmt: skip
+
+
 def _words(requirement: SelectorRequirement) -> str:
-    words = {
-        "In": "{key}={values}",
-        "NotIn": _("{key} other than {values}"),
-        "Exists": _("a label {key}"),
-        "DoesNotExist": _("no label {key}"),
-        "Gt": _("{key} above {values}"),
-        "Lt": _("{key} below {values}"),
-    }.get(requirement.operator, "{key} {operator} {values}")
+    words = _WORDS.get(requirement.operator, "{key} {operator} {values}")
     values = " or ".join(requirement.values or ())
     return words.format(key=requirement.key, operator=requirement.operator, values=values)
 

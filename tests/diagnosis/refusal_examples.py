@@ -74,6 +74,7 @@ REFUSALS = {
             "policy 'sidecars' with binding 'all' denied request: invalid JSONPatch value type: string",
             f"{_VALIDATING} failed expression: object.spec.replicas <= 5",
         ),
+        "image-rejected": ("one or more images rejected by webhook backend", "one or more images were accepted"),
         "image-policy": (
             'pods "a" is forbidden: image policy webhook backend denied one or more images: not signed',
             'admission webhook "images.example.com" denied the request: one or more images are not signed',

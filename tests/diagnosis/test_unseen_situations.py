@@ -137,9 +137,9 @@ def of_nodes_and_services() -> dict[str, Diagnosis]:
     killed = [event_saying("Killing", "Container run failed startup probe, will be restarted", seconds=6)]
     slow = ended(137, message="HfHubHTTPError: 429 Client Error: Too Many Requests for url")
     unseen, gates = ended(255, "Unknown"), [{"name": "kueue.x-k8s.io/admission"}]
-    short = event_saying("Pending", "insufficient unused quota in flavor a100, 4 more needed") | {
-        "reportingComponent": "kueue-admission"
-    }
+    kueue = {"reportingComponent": "kueue-admission"}
+    short = event_saying("Pending", "insufficient unused quota in flavor a100, 4 more needed") | kueue
+    made = event_saying("CreatedWorkload", "Created Workload: grid/pod-p") | kueue
     fell = "AcceleratedHardwareReady", "False", "NVRM: Xid: 79, GPU has fallen off the bus."
     lustre = 'MountVolume.SetUp failed for volume "fsx" : mount.lustre: mount at /x failed: Input/output error\nIs the MGS running?'
     return {
@@ -153,9 +153,12 @@ def of_nodes_and_services() -> dict[str, Diagnosis]:
         "node short of disk": on_bad_node("DiskPressure", "True", "", ended(1)),
         "node short of disk after the end": on_bad_node("DiskPressure", "True", "", ended(1), "Failed"),
         "node short of disk, and no problem": on_bad_node("DiskPressure", "True", "", ended(0)),
-        "queue of Kueue": explain(pod("p", spec={"schedulingGates": gates}), short),
+        "queue of Kueue": explain(pod("p", spec={"schedulingGates": gates}), short, made),
         "Lustre": on_node("FailedMount", lustre),
         "ports and cordoned nodes": refused_by("2 node(s) didn't have free ports, 3 node(s) were unschedulable"),
+        "taints and other pods": refused_by(
+            "2 node(s) had untolerated taint {a: b}, 3 node(s) didn't match pod affinity rules"
+        ),
         "GPUs and a zone": refused_by("2 Insufficient nvidia.com/gpu, 3 node(s) had volume node affinity conflict"),
         "process killed beside the program": of(
             container_status(state=ended(1, message="traceback : Signal 9 (SIGKILL) received by PID 78")),

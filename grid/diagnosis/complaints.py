@@ -20,10 +20,8 @@ _OF_NODES = (
     r"node affinity conflict|PersistentVolume's node affinity|unbound immediate|persistentvolumeclaim \"|"
     r"available persistent volumes|ephemeral volume controller|not ready|No preemption victims|Preemption is not helpful"
 )
-_COMPUTED_OF_NODES, _COMPUTED = (
-    Expression(_OF_NODES),
-    Expression(rf"affinity rules|topology spread|free ports|{_OF_NODES}"),
-)
+_COMPUTED_OF_NODES = Expression(_OF_NODES)
+_COMPUTED = Expression(rf"affinity rules|topology spread|free ports|{_OF_NODES}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,11 @@ def node_troubles(node: Node) -> Sequence[tuple[Condition, str]]:
     return [(condition, words) for condition in known_first if (words := _trouble(condition))]
 
 
+def is_certain(condition: Condition) -> bool:
+    """Return whether what the condition tells of is trouble for sure: an unknown one that is "True" may say that all is well."""
+    return condition.type in _PROBLEMS or condition.type.endswith("Ready")
+
+
 def _trouble(condition: Condition) -> str:
     """Return what a condition says is wrong, "" for nothing. Beside the kubelet's own there are those of other agents.
     node-problem-detector's are named for the problem, and "True" then; those of EKS's monitoring agent end in "Ready" as the kubelet's own

@@ -24,7 +24,7 @@ from grid.diagnosis.disruptions import (
     is_rejected,
 )
 from grid.diagnosis.exits import LOOK_AT_NODE, NODE_FAULTS
-from grid.diagnosis.nodetroubles import node_troubles
+from grid.diagnosis.nodetroubles import is_certain, node_troubles
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated, true_condition
@@ -82,7 +82,8 @@ def _beside_trouble(why: Diagnosis, node: Node | None, *, is_over: bool = False)
     """Return the diagnosis of a problem with the trouble that the pod's node reports, which may be its cause. What the node is short of
     now says nothing of an end before."""
     troubles = node_troubles(node) if node is not None and why.severity == "problem" else ()
-    of_now = [(each, words) for each, words in troubles if not (is_over and each.type.endswith("Pressure"))]
+    surely = [(each, words) for each, words in troubles if is_certain(each)]
+    of_now = [(each, words) for each, words in surely if not (is_over and each.type.endswith("Pressure"))]
     if node is None or not of_now:
         return why
     words, evidence = listed([words for _each, words in of_now]), quoted(*(each.message for each, _words in of_now))

@@ -153,6 +153,7 @@ def of_nodes_and_services() -> dict[str, Diagnosis]:
         "node short of disk": on_bad_node("DiskPressure", "True", "", ended(1)),
         "node short of disk after the end": on_bad_node("DiskPressure", "True", "", ended(1), "Failed"),
         "node short of disk, and no problem": on_bad_node("DiskPressure", "True", "", ended(0)),
+        "node with a condition that nobody knows": on_bad_node("VendorTuned", "True", "all is well", ended(1)),
         "queue of Kueue": explain(pod("p", spec={"schedulingGates": gates}), short, made),
         "Lustre": on_node("FailedMount", lustre),
         "ports and cordoned nodes": refused_by("2 node(s) didn't have free ports, 3 node(s) were unschedulable"),

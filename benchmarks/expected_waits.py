@@ -21,7 +21,7 @@ from grid.queue.wait_estimate.estimate import estimates
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.queue.wait_estimate.observing import Observed, OnNode
 from grid.queue.wait_estimate.outcomes import is_near
-from grid.queue.wait_estimate.reading import IMAGE, IMAGE_BYTES, NODE_STARTED, START_COLUMNS, facts_of
+from grid.queue.wait_estimate.reading import WaitRow, facts_of
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 SLOTS = 6
@@ -33,7 +33,6 @@ NODE_SECONDS, CREATING_SECONDS, STARTING_SECONDS = 100.0, 1.0, 8.0
 IMAGES = {"env-1": 600_000_000, "env-2": 2_200_000_000, "env-3": 6_000_000_000}
 PACE = 1 / 60_000_000  # seconds for each byte
 ROOM = {"large": {"large-1": 4, "large-2": 4, "large-3": 3}}  # places on the nodes of a pool without an autoscaler
-_START = {name.removeprefix("start_up__"): name for name in START_COLUMNS}
 
 
 @dataclass
@@ -111,7 +110,6 @@ class Simulated:
             "started_at": None,
             "ended_at": None,
             "requested_at": self._at(self.now),
-            **dict.fromkeys(START_COLUMNS),
             "finds_full_nodes": self.rng.random() < 0.15,
             "life": self.rng.lognormvariate(0, spread) * median * habit,
         }
@@ -126,10 +124,11 @@ class Simulated:
         self._admit()
 
     def _estimate(self, id: str, observed: Observed) -> WaitEstimate:
+        active = [_columns(row) for row in self.active.values()]
+        ended = [_columns(row) for row in reversed(self.history[-HISTORY:])]
         began = time.perf_counter()
-        held = (row for row in self.active.values() if row["slots_reserved_at"])
-        rows = [*reversed(self.history[-HISTORY:]), *held]
-        facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), observed)
+        rows = [*ended, *(row for row in active if row.slots_reserved_at)]
+        facts = facts_of(self._snapshot(), active, rows, self._at(self.now), observed)
         estimate = estimates(facts)[id]
         self.costs.append(time.perf_counter() - began)
         return estimate
@@ -215,22 +214,23 @@ class Simulated:
         start = self.rng.lognormvariate(0, 0.2) * STARTING_SECONDS
         wait = self.now - row["made_at"] - CREATING_SECONDS
         reserved = (row["slots_reserved_at"] - row["requested_at"]).total_seconds()
-        measured = {
+        measured: dict[str, Any] = {
             "queued": reserved,
             "creating": CREATING_SECONDS,
             "node_wait": wait,
             "scheduling": 0.0,
             "pulling": pulling,
             "total": reserved + CREATING_SECONDS + wait + pulling + start,
+            "image": image,
+            "image_bytes": 0 if has_image else IMAGES[image],
         }
-        row["measured"] = {_START[name]: seconds for name, seconds in measured.items()}
-        row["measured"] |= {IMAGE: image, IMAGE_BYTES: 0 if has_image else IMAGES[image]}
+        row["measured"] = {f"start_up__{name}": value for name, value in measured.items()}
         self._add(self.now + pulling + start, "started", id)
 
     def _started(self, id: str) -> None:
         row = self.rows[id]
         row["state"], row["started_at"] = "running", self._at(self.now)
-        row |= {**row["measured"], NODE_STARTED: row["needed_node"]}
+        row |= {**row["measured"], "start_up__node_started": row["needed_node"]}
         if id in self.predicted:
             waited = (row["started_at"] - row["requested_at"]).total_seconds()
             queued = (row["slots_reserved_at"] - row["requested_at"]).total_seconds() > 1
@@ -256,6 +256,10 @@ class Simulated:
             for row, (estimate, at) in of
             if row["started_at"] is not None
         ]
+
+
+def _columns(row: dict[str, Any]) -> WaitRow:
+    return WaitRow(**{name: row[name] for name in WaitRow._fields if name in row})
 
 
 def report(title: str, outcomes: list[tuple[WaitEstimate, float]]) -> None:

@@ -28,7 +28,6 @@ from grid.models import ClusterSample, Execution
 from grid.runtime import Runtime
 
 RECENT = timedelta(minutes=20)
-_SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
 
 
 def cluster_record(execution: Execution, now: datetime | None) -> ClusterRecord:
@@ -61,7 +60,8 @@ def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequenc
     samples = ClusterSample.objects.filter(execution=execution_id).order_by("at")
     if after is not None:
         samples = samples.filter(at__gt=after)
-    return [SamplePoint(*values) for values in samples.values_list(*_SAMPLE)]
+    columns = samples.values_list("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
+    return [SamplePoint(*values) for values in columns]
 
 
 def samples_table(record: ExecutionRecord) -> list[SampleRow]:

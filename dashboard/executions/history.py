@@ -111,12 +111,16 @@ def latest_ended(
 
 def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
     """Return what the filter of ended executions offers, taken from the latest ones."""
-    names = ("tier_id", "tier__name", "owner__username", "project_id", "project__name")
+    tiers, users, projects = dict[str, str](), dict[str, str](), dict[str, str]()
     sources = list(_sources(viewer, ExecutionsView(show="ended")))
     each = max(PER_PAGE, _CHOICES_FROM // len(sources))
-    rows = [row for source in sources for row in source.order_by("-ended_at", "-pk").values_list(*names)[:each]]
-    tiers, users, projects = ([(row[id], row[name]) for row in rows] for id, name in ((0, 1), (2, 2), (3, 4)))
-    return Choices(offered(tiers, view.tier), offered(users, view.user), offered(projects, view.project))
+    for source in sources:
+        names = source.values_list("tier_id", "tier__name", "owner__username", "project_id", "project__name")
+        for tier, tier_name, user, project, project_name in names.order_by("-ended_at", "-pk")[:each]:
+            tiers[tier], users[user], projects[project] = tier_name, user, project_name
+    return Choices(
+        offered(tiers.items(), view.tier), offered(users.items(), view.user), offered(projects.items(), view.project)
+    )
 
 
 def _read(

@@ -166,8 +166,8 @@ def uses_of(secret: StoredSecret) -> SecretUses:
     active = Execution.objects.unsettled().filter(ended_at__isnull=True, **scope).order_by("requested_at", "pk")
     queued: list[str] = []
     running: list[str] = []
-    columns = ("pk", "kind", "title", "state", "reason", "spec__secrets")
-    for id, kind, title, state, reason, secrets in active.values_list(*columns):
+    columns = active.values_list("pk", "kind", "title", "state", "reason", "spec__secrets")
+    for id, kind, title, state, reason, secrets in columns:
         if any(launched["id"] == secret.pk for launched in secrets or ()):
             # The values are read when its objects are created.
             needs_it = state == State.QUEUED or (state == State.DEPLOYING and reason != CREATED)

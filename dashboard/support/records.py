@@ -136,11 +136,12 @@ def checks_text() -> str:
 def queue_text(viewer: Viewer) -> str:
     """Return who waits, as far as the page of the queue shows it to the viewer, and why in that page's words."""
     rows = visible_executions(viewer).filter(settled_at=None, state=State.QUEUED).order_by("requested_at")
-    columns = ("pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason")
-    causes = rows.values_list(*columns, "reason_values", "message")[:_QUEUED]
+    queued = rows.values_list(
+        "pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason", "reason_values", "message"
+    )[:_QUEUED]
     return _table(
         ("execution", "kind", "owner", "project", "tier", "requested_at", "reason", "message"),
-        ((*row, words_of(row[-1], values, text, Reader(row[2], is_owner=False))) for *row, values, text in causes),
+        ((*row[:7], words_of(*row[6:], Reader(row[2], is_owner=False))) for row in queued),
     )
 
 

@@ -12,7 +12,6 @@ from grid.models import Execution, Membership, Workspace
 PER_PAGE = 24
 EXECUTIONS_PER_PAGE = 20
 
-_LATEST = ("state", "state_since", "reason", "reason_values", "message", "settled_at")
 _NEWEST_EXECUTION = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
 
 
@@ -87,7 +86,8 @@ def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
 
 def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:
     newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
-    executions = Execution.objects.only(*_LATEST).in_bulk([pk for pk in newest.values() if pk])
+    columns = Execution.objects.only("state", "state_since", "reason", "reason_values", "message", "settled_at")
+    executions = columns.in_bulk([pk for pk in newest.values() if pk])
     return [_record(row, roles.get(row.project_id, {}), executions.get(newest[row.pk])) for row in rows]
 
 

@@ -135,11 +135,10 @@ def running_clusters(data_plane: str, known: Mapping[str, int]) -> tuple[Set[str
     running = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
     revisions = dict(running.values_list("pk", "revision"))
     changed = [id for id, revision in revisions.items() if known.get(id) != revision]
-    columns = ("pk", "revision", "spec", "workers_minimum", "workers_maximum")
+    columns = running.values_list("pk", "revision", "spec", "workers_minimum", "workers_maximum")
     clusters: list[RunningCluster] = []
     for start in range(0, len(changed), _AT_ONCE):
-        some = running.filter(pk__in=changed[start : start + _AT_ONCE])
-        clusters += (RunningCluster(*values) for values in some.values_list(*columns))
+        clusters += (RunningCluster(*row) for row in columns.filter(pk__in=changed[start : start + _AT_ONCE]))
     return revisions.keys(), clusters
 
 

@@ -40,17 +40,6 @@ logger = logging.getLogger(__name__)
 REFUSED_SECONDS = 30
 CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
 AT_ONCE = 3  # launches in one transaction, so that others get their turn of the database
-_ATTEMPT = (
-    "run_id",
-    "attempt",
-    "state",
-    "settled_at",
-    "message",
-    "stop_requested_by",
-    "ended_at",
-    "reason",
-    "reason_values",
-)
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
 JOBS_AT_ONCE = 20  # jobs between two looks at who has something due
 OF_EACH = 5  # jobs of one person in a look
@@ -182,10 +171,13 @@ class _Advance:
         self._runs = sorted([*first, *others], key=lambda run: run.number)
         self._settings = RunSettings.objects.in_bulk({run.settings_id for run in self._runs})
         self._records: dict[int, RunRecord] = {}  # by their settings; the runs of a sweep share one
-        attempts = Execution.objects.filter(run__in=[run.pk for run in self._runs]).order_by("run", "attempt")
+        attempts = Execution.objects.filter(run__in=[run.pk for run in self._runs]).order_by("run", "attempt").values_list(
+            "run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at",
+            "reason", "reason_values",
+        )  # fmt: skip
         self._last = {  # the latest of a run comes last
-            run_id: AttemptFacts(number, state, settled_at is not None, *more)
-            for run_id, number, state, settled_at, *more in attempts.values_list(*_ATTEMPT)
+            run_id: AttemptFacts(number, state, settled_at is not None, message, by, ended_at, reason, values)
+            for run_id, number, state, settled_at, message, by, ended_at, reason, values in attempts
         }
         unsettled = Execution.objects.unsettled().filter(run__job=job).order_by()
         active = list(unsettled.values_list("run_id", "run__number", "run__schedule_id"))

@@ -64,8 +64,10 @@ def record_state(entered: Entered) -> None:
     execution_id, change = entered.execution_id, entered.change
     if change.state not in _EVENTS:
         return
-    columns = ("owner__username", "attached_to_id", "attached_to__run_id", "attempt", "run__number", "run__sweep")
-    row = Execution.objects.filter(pk=execution_id).values_list(*columns).first()
+    rows = Execution.objects.filter(pk=execution_id)
+    row = rows.values_list(
+        "owner__username", "attached_to_id", "attached_to__run_id", "attempt", "run__number", "run__sweep"
+    ).first()
     if row is None:
         return
     owner, attached_to, run_of_parent, attempt, number, sweep = row

@@ -86,13 +86,14 @@ def _queued(data_plane: str) -> list[QueuedLaunch]:
     any_channel = Q(in_page=True) | Q(email=True) | Q(webhook=True)
     chosen = NotificationChoice.objects.filter(any_channel, event=NotificationEvent.QUEUE_POSITION).order_by()
     queued = Execution.objects.in_data_plane(data_plane).queued()
-    rows = queued.filter(owner__in=chosen.values("user"), attached_to=None)
-    columns = ("pk", "owner_id", "state_since", "queue_notice__next_at", "queue_notice__soon_at")
-    launches = rows.order_by().values_list(*columns, "attempt", "run__number", "run__sweep")
+    rows = queued.filter(Q(run=None) | Q(attempt=1), owner__in=chosen.values("user"), attached_to=None).order_by()
+    launches = rows.values_list(
+        "pk", "owner_id", "state_since", "queue_notice__next_at", "queue_notice__soon_at", "run__number", "run__sweep"
+    )
     return [
         QueuedLaunch(id, owner, since, next_at is not None, soon_at is not None)
-        for id, owner, since, next_at, soon_at, attempt, number, sweep in launches
-        if number is None or (attempt == 1 and sweep in ("", str(number)))
+        for id, owner, since, next_at, soon_at, number, sweep in launches
+        if not sweep or sweep == str(number)
     ]
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, Max, Q, Sum
 
 from grid.core.reasons import Reader, Values, words_of
 from grid.models import Execution, Membership
@@ -58,15 +57,6 @@ class ExecutionRow:
         return words_of(self.reason, self.reason_values, self.message, Reader(self.owner_username, to_owner))
 
 
-_COLUMNS = (
-    *("id", "kind", "title", "owner_id", "project_id", "tier_id"),
-    *("state", "state_since", "reason", "reason_values", "message"),
-    *("requested_at", "started_at", "ended_at", "slots", "framework", "attached_to_id", "workspace_id"),
-    *("settled_at", "revision", "updated_at"),
-)
-_NAMES = {f"{relation}_name": F(f"{relation}__name") for relation in ("project", "tier", "head_tier", "environment")}
-
-
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
     """Return the unsettled executions and those that ended lately: two querysets, as each has an index and their union none."""
     lately = Execution.objects.filter(settled_at__isnull=False, ended_at__gt=now - KEPT_AFTER_END)
@@ -89,22 +79,28 @@ def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[Exec
     """Return the rows of all shown executions, or of those with these ids, in three queries."""
     shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
     # Values only: models of an execution and all that it refers to would take five times as long.
-    read = [row for rows in shown for row in rows.values(*_COLUMNS, **_NAMES, owner_username=F("owner__username"))]
-    roles: dict[str, dict[int, str]] = {row["project_id"]: {} for row in read}
+    read = [row for rows in shown for row in rows.values_list(
+        "id", "kind", "title", "owner_id", "owner__username", "project_id", "project__name", "tier_id", "tier__name",
+        "environment__name", "state", "state_since", "reason", "reason_values", "message", "requested_at", "started_at",
+        "ended_at", "slots", "head_tier__name", "framework", "attached_to_id", "workspace_id", "settled_at",
+        "revision", "updated_at",
+        named=True,
+    )]  # fmt: skip
+    roles: dict[str, dict[int, str]] = {row.project_id: {} for row in read}
     memberships = Membership.objects.filter(project_id__in=roles.keys())
     for project, user, role in memberships.values_list("project_id", "user_id", "role"):
         roles[project][user] = role
-    return [_row(row, roles[row["project_id"]]) for row in read]
-
-
-def _row(read: dict[str, Any], roles: Mapping[int, str]) -> ExecutionRow:
-    return ExecutionRow(
-        project_roles=roles,
-        object_name=object_name_of(read["kind"], read["id"]),
-        head_tier_name=read.pop("head_tier_name") or "",
-        attached_to=read.pop("attached_to_id") or "",
-        workspace_id=read.pop("workspace_id") or "",
-        is_settled=read.pop("settled_at") is not None,
-        version=(read.pop("revision"), read.pop("updated_at")),
-        **read,  # what is left goes in as it was read
-    )
+    return [
+        ExecutionRow(
+            id=row.id, kind=row.kind, title=row.title, owner_id=row.owner_id, owner_username=row.owner__username,
+            project_id=row.project_id, project_name=row.project__name, project_roles=roles[row.project_id],
+            tier_id=row.tier_id, tier_name=row.tier__name, environment_name=row.environment__name,
+            state=row.state, state_since=row.state_since, reason=row.reason, reason_values=row.reason_values,
+            message=row.message, requested_at=row.requested_at, started_at=row.started_at, ended_at=row.ended_at,
+            object_name=object_name_of(row.kind, row.id), slots=row.slots, framework=row.framework,
+            head_tier_name=row.head_tier__name or "", attached_to=row.attached_to_id or "",
+            workspace_id=row.workspace_id or "", is_settled=row.settled_at is not None,
+            version=(row.revision, row.updated_at),
+        )
+        for row in read
+    ]  # fmt: skip

@@ -55,8 +55,7 @@ def _open(execution_id: str) -> QuerySet[UsageInterval]:
 
 def _row(execution: Execution, of: Interval) -> UsageInterval:
     # A head has a tier of its own; the label alone proves nothing, because anybody may set it.
-    part = "head_" if of.is_head and execution.head_tier_id else ""
-    names = ("tier_id", "node_pool", "millicores", "gpus", "price_per_hour")
+    head = execution.head_tier_id if of.is_head else None
     return UsageInterval(
         execution=execution,
         pod_uid=of.pod_uid,
@@ -64,8 +63,12 @@ def _row(execution: Execution, of: Interval) -> UsageInterval:
         node_name=of.node_name,
         owner_id=execution.owner_id,
         project_id=execution.project_id,
-        mebibytes=-(-(execution.head_memory_bytes if part else execution.memory_bytes) // _MEBIBYTE),
-        **{name: getattr(execution, f"{part}{name}") for name in names},
+        tier_id=head or execution.tier_id,
+        node_pool=execution.head_node_pool if head else execution.node_pool,
+        millicores=execution.head_millicores if head else execution.millicores,
+        mebibytes=-(-(execution.head_memory_bytes if head else execution.memory_bytes) // _MEBIBYTE),
+        gpus=execution.head_gpus if head else execution.gpus,
+        price_per_hour=execution.head_price_per_hour if head else execution.price_per_hour,
         began_at=of.began_at,
         ended_at=of.ended_at,
         seconds=None if of.ended_at is None else round((of.ended_at - of.began_at).total_seconds()),

@@ -171,8 +171,8 @@ def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
     own, of_attached = (
         SECTIONS[row.kind].typed_in(row) if row and row.kind in SECTIONS else {} for row in (model, attached)
     )
-    form = {name: getattr(model, f"{name}_id") for name in ("project", "environment", "tier")} | {"title": model.title}
-    return {**form, **own, **of_attached, "with_cluster": bool(of_attached)}
+    rows = {"project": model.project_id, "environment": model.environment_id, "tier": model.tier_id}
+    return {**rows, "title": model.title, **own, **of_attached, "with_cluster": bool(of_attached)}
 
 
 def _context(form: LaunchForm, kinds: list[str], held: Slots, running: Mapping[str, int]) -> dict[str, Any]:

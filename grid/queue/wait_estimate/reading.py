@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import inf
-from typing import Any
+from typing import NamedTuple
 
 from grid.models import Execution, StartUp
 from grid.queue import snapshot
@@ -14,104 +14,121 @@ from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.simulation import Holder
 from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
 
-COLUMNS = (
-    *("id", "kind", "owner_id", "tier_id", "head_tier_id", "environment_id", "node_pool", "head_node_pool", "slots"),
-    *("state", "slots_reserved_at", "slots_freed_at", "started_at", "ended_at"),
-)
-_START = "start_up__"
-_QUEUED = f"{_START}queued"
-_BEFORE_NODE = (_QUEUED, *(f"{_START}{phase}" for phase in ("creating", "node_wait", "scheduling")))
-_TOTAL, _PULLING = f"{_START}total", f"{_START}pulling"
-NODE_STARTED, IMAGE, IMAGE_BYTES = f"{_START}node_started", f"{_START}image", f"{_START}image_bytes"
-# Of those that have started.
-START_COLUMNS = (NODE_STARTED, *_BEFORE_NODE, _TOTAL, _PULLING, IMAGE, IMAGE_BYTES)
-STOPS_AT = "stop_plan__stops_at"  # of those that hold slots
 _WAITED = 5.0  # seconds: admission itself takes about one
 HISTORY = 2000  # the latest that have ended
 _LOOKED_AT = 1000  # of the newest starts, most of which pulled nothing
 
 
+class WaitRow(NamedTuple):
+    """The columns by which they are read: those of an execution, of its start once it has started, and when one with slots will stop."""
+
+    id: str
+    kind: str
+    owner_id: int
+    tier_id: str
+    head_tier_id: str | None
+    environment_id: str
+    node_pool: str
+    head_node_pool: str
+    slots: int
+    state: str
+    slots_reserved_at: datetime | None = None
+    slots_freed_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    start_up__queued: float | None = None
+    start_up__creating: float | None = None
+    start_up__node_wait: float | None = None
+    start_up__scheduling: float | None = None
+    start_up__total: float | None = None
+    start_up__pulling: float | None = None
+    start_up__node_started: bool | None = None
+    start_up__image: str | None = None
+    start_up__image_bytes: int | None = None
+    stop_plan__stops_at: datetime | None = None
+
+
 def facts_of(
     snapshot: QuotaSnapshot,
-    active: Sequence[dict[str, Any]],
-    rows: Iterable[dict[str, Any]],
+    active: Sequence[WaitRow],
+    rows: Iterable[WaitRow],
     now: datetime,
     observed: Observed | None = None,
 ) -> WaitFacts:
-    """Return the facts from rows of `COLUMNS` and `START_COLUMNS`: `active` are unsettled, `rows` have ever held slots, newest first."""
+    """Return the facts: `active` are unsettled, `rows` have ever held slots, newest first."""
     lives: dict[Key, list[tuple[float, bool]]] = {}
     starts: dict[Key, list[tuple[float, bool]]] = {}
     paces: dict[str, list[tuple[float, bool]]] = {}
     sizes: dict[str, int] = {}
     for row in rows:
-        life = _since_slots(row, row["slots_freed_at"], now)
+        life = _since_slots(row, row.slots_freed_at, now)
         for key in _life_keys(row):
             lives.setdefault(key, []).append(life)
-        start = _since_slots(row, row["started_at"], row["ended_at"] or now)
-        was_new, on_node = row.get(NODE_STARTED), _on_node(row)
+        start = _since_slots(row, row.started_at, row.ended_at or now)
+        was_new, on_node = row.start_up__node_started, _on_node(row)
         for key in _start_keys(row):
             starts.setdefault(key, []).append(start)
             if was_new is not None:
                 starts.setdefault(with_node(key, was_new), []).append(start)
-            if (row.get(_QUEUED) or 0.0) >= _WAITED:
+            if (row.start_up__queued or 0.0) >= _WAITED:
                 starts.setdefault((*key, QUEUED), []).append(start)
             for with_pull, seconds in on_node.items():
                 starts.setdefault(placed(key, with_pull=with_pull), []).append((seconds, True))
-        size, pulling = row.get(IMAGE_BYTES), row.get(_PULLING)
-        if size and size >= LEAST_PULLED:
-            sizes.setdefault(row[IMAGE], size)
+        size, pulling, image = row.start_up__image_bytes, row.start_up__pulling, row.start_up__image
+        if size and image is not None and size >= LEAST_PULLED:
+            sizes.setdefault(image, size)
             if pulling:
                 paces.setdefault(_pool(row), []).append((pulling / size, True))
     waiting = {part.execution_id for unit in snapshot.waiting for part in unit.parts}
-    holding = {row["id"] for row in active if row["slots_reserved_at"] is not None and row["slots_freed_at"] is None}
-    works = {row["id"]: _work(row, now) for row in active if row["id"] in waiting | holding}
+    holding = {row.id for row in active if row.slots_reserved_at is not None and row.slots_freed_at is None}
+    works = {row.id: _work(row, now) for row in active if row.id in waiting | holding}
     life_curves, start_curves = ({k: SurvivalCurve(seen) for k, seen in curves.items()} for curves in (lives, starts))
     pace_curves = {pool: SurvivalCurve(values[:RECENT_PULLS]) for pool, values in paces.items()}
     return WaitFacts(snapshot, works, life_curves, start_curves, pace_curves, sizes, observed or Observed())
 
 
-def _work(row: dict[str, Any], now: datetime) -> Work:
-    tiers = tier_pair(row["head_tier_id"] if row["kind"] == "cluster" else None, row["tier_id"])
-    since = row["slots_reserved_at"]
+def _work(row: WaitRow, now: datetime) -> Work:
+    tiers = tier_pair(row.head_tier_id if row.kind == "cluster" else None, row.tier_id)
+    since, until = row.slots_reserved_at, row.stop_plan__stops_at
     return Work(
-        row["id"],
-        Holder(row["owner_id"], tiers, row["slots"]),
+        row.id,
+        Holder(row.owner_id, tiers, row.slots),
         _life_keys(row),
         _start_keys(row),
         max(0.0, (now - since).total_seconds()) if since is not None else 0.0,
-        row["state"] in ("deploying", "preparing"),
+        row.state in ("deploying", "preparing"),
         _pool(row),
-        max(0.0, (row[STOPS_AT] - now).total_seconds()) if row.get(STOPS_AT) is not None else inf,
+        max(0.0, (until - now).total_seconds()) if until is not None else inf,
     )
 
 
-def _since_slots(row: dict[str, Any], until: datetime | None, now: datetime) -> tuple[float, bool]:
+def _since_slots(row: WaitRow, until: datetime | None, now: datetime) -> tuple[float, bool]:
     """Return how long it has taken from its slots until then, or until now, and whether that is over."""
-    return max(0.0, ((until or now) - row["slots_reserved_at"]).total_seconds()), until is not None
+    assert row.slots_reserved_at is not None, "only what has ever held slots is a row"
+    return max(0.0, ((until or now) - row.slots_reserved_at).total_seconds()), until is not None
 
 
-def _on_node(row: dict[str, Any]) -> dict[bool, float]:
+def _on_node(row: WaitRow) -> dict[bool, float]:
     """Return the seconds from having a node until running, with the pull of the image and without it, as far as they are known."""
-    before = [row.get(name) for name in _BEFORE_NODE]
-    if row.get(_TOTAL) is None or row["started_at"] is None or any(seconds is None for seconds in before):
+    before = (row.start_up__queued, row.start_up__creating, row.start_up__node_wait, row.start_up__scheduling)
+    total, pulling = row.start_up__total, row.start_up__pulling
+    if total is None or row.started_at is None or None in before:
         return {}
-    seconds, pulling = max(0.0, row[_TOTAL] - sum(filter(None, before))), row[_PULLING]
+    seconds = max(0.0, total - sum(filter(None, before)))
     return {True: seconds} if pulling is None else {True: seconds, False: max(0.0, seconds - pulling)}
 
 
-def _pool(row: dict[str, Any]) -> str:
+def _pool(row: WaitRow) -> str:
     """Return the pool of its first pod: of a cluster, its head's."""
-    return str(row["head_node_pool"] or row["node_pool"])
+    return row.head_node_pool or row.node_pool
 
 
-def _life_keys(row: dict[str, Any]) -> tuple[Key, ...]:
-    kind, tier = row["kind"], row["tier_id"]
-    return ("of", str(row["owner_id"]), kind, tier), ("on", kind, tier), ("kind", kind)
+def _life_keys(row: WaitRow) -> tuple[Key, ...]:
+    return ("of", str(row.owner_id), row.kind, row.tier_id), ("on", row.kind, row.tier_id), ("kind", row.kind)
 
 
-def _start_keys(row: dict[str, Any]) -> tuple[Key, ...]:
-    kind, pool, environment = row["kind"], row["node_pool"], row["environment_id"]
-    return ("in", kind, pool, environment), ("pool", kind, pool)
+def _start_keys(row: WaitRow) -> tuple[Key, ...]:
+    return ("in", row.kind, row.node_pool, row.environment_id), ("pool", row.kind, row.node_pool)
 
 
 def read_facts(
@@ -120,15 +137,22 @@ def read_facts(
     """Return the facts of a data plane, with `launch`, one unit that is not stored, and what is `observed` of those that start."""
     queue = snapshot.peek(data_plane, launch, now=now)
     executions = Execution.objects.in_data_plane(data_plane)
-    active = list(executions.unsettled().order_by().values(*COLUMNS, *START_COLUMNS, STOPS_AT))
-    active += [{name: getattr(row, name) for name in COLUMNS} for row in launch]
+    active = [WaitRow(*values) for values in executions.unsettled().order_by().values_list(*WaitRow._fields)]
+    active += [
+        WaitRow(
+            *(row.pk, row.kind, row.owner_id, row.tier_id, row.head_tier_id, row.environment_id),
+            *(row.node_pool, row.head_node_pool, row.slots, row.state),
+        )
+        for row in launch
+    ]
     # Each data plane's history is a part of that of all; the index of the history is by the time of the end alone.
     ended = Execution.objects.filter(ended_at__isnull=False, slots_reserved_at__isnull=False)
-    history = list(ended.order_by("-ended_at", "-pk").values(*COLUMNS, *START_COLUMNS)[:HISTORY])
-    known = {row["id"] for row in history}
-    rows = [*history, *(row for row in active if row["slots_reserved_at"] is not None and row["id"] not in known)]
+    latest = ended.order_by("-ended_at", "-pk").values_list(*WaitRow._fields[:-1])[:HISTORY]
+    history = [WaitRow(*values) for values in latest]
+    known = {row.id for row in history}
+    rows = [*history, *(row for row in active if row.slots_reserved_at is not None and row.id not in known)]
     # What was launched or stopped between the two reads is in one of them only.
-    both = {row["id"] for row in active}
+    both = {row.id for row in active}
     waiting = tuple(unit for unit in queue.snapshot.waiting if all(part.execution_id in both for part in unit.parts))
     return facts_of(replace(queue.snapshot, waiting=waiting), active, rows, now, observed)
 

@@ -43,7 +43,7 @@ SETTLED_FOR = timedelta(minutes=10)  # what ended before today is read again, fo
 _PLACES = Decimal("0.0001")
 Spent = dict[str, Decimal]  # by project
 _HOUR = 3600
-_COLUMNS = ("project_id", "price_per_hour", "seconds", "began_at", "ended_at")
+_Held = QuerySet[Any, tuple[str, Decimal, int | None, datetime | None, datetime | None]]  # as `_held` names them
 _NEVER = Value(None, output_field=DateTimeField())
 
 
@@ -68,23 +68,26 @@ def recent(projects: Collection[str], now: datetime) -> Spent:
     begin, since = beginning(month_of(now)), _today(now)
     ended = UsageInterval.objects.filter(project__in=projects, ended_at__gte=since)
     whole, cut = _whole_and_cut(ended, begin)
-    open_ones = UsageInterval.objects.filter(project__in=projects, ended_at__isnull=True).order_by()
-    return _added_up(projects, open_ones.values_list(*_COLUMNS).union(cut, whole, all=True), begin, now)
+    open_ones = _held(UsageInterval.objects.filter(project__in=projects, ended_at__isnull=True))
+    return _added_up(projects, open_ones.union(cut, whole, all=True), begin, now)
 
 
-def _whole_and_cut(ended: QuerySet[UsageInterval], begin: datetime) -> tuple[Any, Any]:
+def _whole_and_cut(ended: QuerySet[UsageInterval], begin: datetime) -> tuple[_Held, _Held]:
     """Return in the same columns the sums of those that began in the month, and the few that began before, of which a part counts."""
-    cut = ended.filter(began_at__lt=begin).order_by()
-    return _sums(ended.filter(began_at__gte=begin).order_by(), "seconds"), cut.values_list(*_COLUMNS)
+    return _sums(ended.filter(began_at__gte=begin).order_by(), "seconds"), _held(ended.filter(began_at__lt=begin))
 
 
-def _sums(rows: QuerySet[Any], seconds: str) -> Any:
+def _held(rows: QuerySet[UsageInterval]) -> _Held:
+    return rows.order_by().values_list("project_id", "price_per_hour", "seconds", "began_at", "ended_at")
+
+
+def _sums(rows: QuerySet[UsageInterval] | QuerySet[DailyUsage], seconds: str) -> _Held:
     """Return the sums by project and price, in the columns of what is not summed up."""
     grouped = rows.values("project_id", "price_per_hour").annotate(total=Sum(seconds), from_=_NEVER, until=_NEVER)
     return grouped.values_list("project_id", "price_per_hour", "total", "from_", "until")
 
 
-def _added_up(projects: Collection[str], rows: Any, begin: datetime, now: datetime) -> Spent:
+def _added_up(projects: Collection[str], rows: _Held, begin: datetime, now: datetime) -> Spent:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for project, price, seconds, began_at, ended_at in rows:
         if began_at is not None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
@@ -31,12 +31,6 @@ logger = logging.getLogger(__name__)
 
 _LIVES = Q(kind__in=rules.KINDS, state=State.RUNNING, stop_requested_at__isnull=True, started_at__isnull=False)
 _EVIDENCE_LENGTH = 300
-_OF_SPEC = ("spec__port", "spec__address", "spec__front__port", "spec__front__ingress__origin")
-_COLUMNS = ("pk", "kind", "revision", "started_at", *_OF_SPEC)
-_LIMITS = ("idle_minutes", "lifetime_hours")
-_DECIDED = ("kept_idle_until", "kept_lifetime_until", "cause", "stops_at")
-_SEEN = ("active_at", "looked_at", "evidence", "is_unknown")
-_PLAN = (*_SEEN, *_DECIDED)
 WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
 
 
@@ -84,7 +78,7 @@ def store_looks(outcomes: Mapping[str, LookOutcome], runs: Iterable[WatchedRun],
         batch_size=200,
         update_conflicts=True,
         unique_fields=["execution"],
-        update_fields=_SEEN,
+        update_fields=["active_at", "looked_at", "evidence", "is_unknown"],
     )
     return seen
 
@@ -127,15 +121,41 @@ def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
 
 def _read(rows: QuerySet[Execution]) -> list[WatchedRun]:
     """Read only the columns that matter: there may be thousands, each minute."""
-    values = rules.values_in_force()
-    tier, project, plan = (
-        [f"{name}__{column}" for column in columns]
-        for name, columns in (("tier", _LIMITS), ("project", _LIMITS), ("stop_plan", _PLAN))
-    )
-    runs = []
-    for row in rows.values(*_COLUMNS, *tier, *project, *plan):
-        own, its_projects = (rules.OwnLimits(*(row[name] for name in names)) for names in (tier, project))
-        runs.append(_run(row, rules.limits_of(row["kind"], values, own, its_projects)))
+    values, runs = rules.values_in_force(), []
+    read = rows.values_list(
+        "pk", "kind", "revision", "started_at", "spec__port", "spec__address", "spec__front__port", "spec__front__ingress__origin",
+        "tier__idle_minutes", "tier__lifetime_hours", "project__idle_minutes", "project__lifetime_hours",
+        "stop_plan__active_at", "stop_plan__looked_at", "stop_plan__evidence", "stop_plan__is_unknown", "stop_plan__stops_at",
+        "stop_plan__kept_idle_until", "stop_plan__kept_lifetime_until", "stop_plan__cause",
+        named=True,
+    )  # fmt: skip
+    for row in read:
+        own = rules.OwnLimits(row.tier__idle_minutes, row.tier__lifetime_hours)
+        its_projects = rules.OwnLimits(row.project__idle_minutes, row.project__lifetime_hours)
+        assert row.started_at is not None, "it is one of `_LIVES`"
+        life = Life(
+            started_at=row.started_at,
+            active_at=row.stop_plan__active_at,
+            kept_idle_until=row.stop_plan__kept_idle_until,
+            kept_lifetime_until=row.stop_plan__kept_lifetime_until,
+            announced=PlannedStop(row.stop_plan__cause, row.stop_plan__stops_at) if row.stop_plan__stops_at else None,
+        )
+        runs.append(
+            WatchedRun(
+                id=row.pk,
+                kind=row.kind,
+                revision=row.revision,
+                limits=rules.limits_of(row.kind, values, own, its_projects),
+                life=life,
+                looked_at=row.stop_plan__looked_at,
+                evidence=row.stop_plan__evidence or "",
+                is_unknown=bool(row.stop_plan__is_unknown),
+                port=int(row.spec__port or 0),
+                front_port=int(row.spec__front__port or 0),
+                is_straight=bool(row.spec__front__ingress__origin),
+                base_url=base_url(row.spec__address or ""),
+            )
+        )
     return _with_use(runs)
 
 
@@ -151,31 +171,6 @@ def _with_use(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
     for parent, id in attached.values_list("attached_to", "pk"):
         clusters.setdefault(str(parent), []).append(id)
     return [replace(run, used_at=used.get(run.id), clusters=tuple(clusters.get(run.id, ()))) for run in runs]
-
-
-def _run(row: Mapping[str, Any], limits: StopLimits) -> WatchedRun:
-    plan = {name: row[f"stop_plan__{name}"] for name in _PLAN}  # None where there is none
-    life = Life(
-        started_at=row["started_at"],
-        active_at=plan["active_at"],
-        kept_idle_until=plan["kept_idle_until"],
-        kept_lifetime_until=plan["kept_lifetime_until"],
-        announced=PlannedStop(plan["cause"], plan["stops_at"]) if plan["stops_at"] else None,
-    )
-    return WatchedRun(
-        id=row["pk"],
-        kind=row["kind"],
-        revision=row["revision"],
-        limits=limits,
-        life=life,
-        looked_at=plan["looked_at"],
-        evidence=plan["evidence"] or "",
-        is_unknown=bool(plan["is_unknown"]),
-        port=int(row["spec__port"] or 0),
-        front_port=int(row["spec__front__port"] or 0),
-        is_straight=bool(row["spec__front__ingress__origin"]),
-        base_url=base_url(row["spec__address"] or ""),
-    )
 
 
 def extend_lifetime(execution: Execution, *, stops_at: datetime, by: User, now: datetime) -> datetime:

@@ -9,8 +9,6 @@ from dashboard.shell.viewmodels.format import UNITS, price_number
 from grid.core.translation import gettext as _, ngettext
 from grid.models import AuditEntry
 
-_PRICES = frozenset({"cost_per_hour"})  # stored as text with all decimal places
-
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
@@ -76,7 +74,7 @@ def _span(value: int, unit: str) -> str:
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
-    if name in _PRICES:
+    if name == "cost_per_hour":  # stored as text with all decimal places
         return FieldChange(label, _price_word(old), _price_word(new))
     before, after = _lines(old), _lines(new)
     if before is None or after is None:

@@ -32,8 +32,6 @@ from grid.models import AppShare, Execution, Job, LogOccurrence, Membership, Que
 from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
-_WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
-_FAILED = (State.FAILED, State.ERROR)
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
 _LINE = ("at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid")
 _SAVED = ("began", "ended", "branch", "kept", "problem", "left_out", "left_out_names")
@@ -126,7 +124,7 @@ def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
 
 def _findings(execution: Execution) -> tuple[LogFinding, ...]:
     """Return what was found in its kept log, with the cures of now; an entry that is switched off by now has none."""
-    if execution.state not in _WITH_FINDINGS:
+    if execution.state not in (State.FINISHING, State.FAILED, State.ERROR):
         return ()
     advice = {entry.key: (entry.cure, entry.link) for entry in logfindings.in_force().patterns}
     occurrences = LogOccurrence.objects.filter(log=execution.pk).values_list("entry", "meaning", "line")
@@ -178,7 +176,7 @@ def run_place(execution: Execution) -> RunPlace | None:
         message=run.message,
         exit_words="" if execution.exit_code is None else code_words(execution.exit_code),
         again=reverse("job-again", args=[job.pk, run.number]) if is_there else "",
-        is_tried_again=execution.state in _FAILED
+        is_tried_again=execution.state in (State.FAILED, State.ERROR)
         and not (run.outcome or execution.stop_requested_by or attempt >= most),
     )
 

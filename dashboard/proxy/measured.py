@@ -6,7 +6,6 @@ from collections.abc import Collection
 from grid.edge.refusals import Application, Message, Receive, Scope, Send
 from grid.observability import telemetry
 
-_UNREACHED = frozenset({502, 503, 504})
 _FORWARDED = "compute_grid.forwarded"  # of a scope, that a program answered
 _CLOSED_FOR = "compute_grid.closed_for"
 
@@ -59,4 +58,4 @@ def _code(scope: Scope, message: Message) -> int:
     if message["type"] not in ("http.response.start", "websocket.http.response.start"):
         return 0
     code = int(message["status"])
-    return 500 if code in _UNREACHED and scope.get(_FORWARDED) else code
+    return 500 if code in (502, 503, 504) and scope.get(_FORWARDED) else code

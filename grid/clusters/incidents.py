@@ -21,7 +21,6 @@ _LOST_WITH_HEAD = _(
     "Running tasks and results that were kept in memory are lost; reconnect from your program and run them again."
 )
 _LOST_WITH_WORKER = _("Its unfinished tasks go to other workers, and results that it held are computed again.")
-_GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
 
 
 def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
@@ -52,7 +51,7 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
         node, reason = pod.spec.node_name or _("(unknown)"), taken_away.message or taken_away.reason
         message = sentence.format(pod=_name(pod), node=node, why=reason, lost=_lost(pod))
         yield _line(pod, f"{_part(pod)}_lost", message, at=taken_away.last_transition_time or now)
-    elif why.code in _GONE:
+    elif why.code in ("evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"):
         message = _("{pod} is lost. {why} {lost}", pod=_name(pod), why=why.sentence, lost=_lost(pod))
         yield _line(pod, f"{_part(pod)}_lost", message, at=now)
 

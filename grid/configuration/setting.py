@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from grid.core.translation import gettext as _
 
-_SWITCH = {"on": 1, "1": 1, "off": 0, "0": 0}
-
 
 @dataclass(frozen=True, slots=True)
 class SettingTopic:
@@ -69,7 +67,7 @@ class Setting:
     def parse(self, text: str) -> int:
         """Return the value of what the admin typed. Raise ValueError with a sentence for the admin when it is not allowed."""
         if self.is_switch:
-            if (switched := _SWITCH.get(text.strip().lower())) is None:
+            if (switched := {"on": 1, "1": 1, "off": 0, "0": 0}.get(text.strip().lower())) is None:
                 raise ValueError(_("“{text}” is neither “on” nor “off”.", text=text))
             return switched
         minimum, maximum, unit = self.range.minimum, self.range.maximum, self.range.unit

@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 LEASE = "compute-grid-controller"  # the controllers' own
 NEVER = float("-inf")
-_SILENT = _("The API server does not answer in time.")
 T = TypeVar("T")
 
 
@@ -158,7 +157,7 @@ class Election:
                 self.failure, _trouble = self._judge.judge(error, self.monotonic())
             else:
                 self._judge.silent()
-                self.failure = _SILENT
+                self.failure = _("The API server does not answer in time.")
             return False
         self.failure = ""
         self._judge.answered()

@@ -34,12 +34,10 @@ from grid.models import (
 )
 from grid.usage import dailyusage, usage
 
-_ORPHAN_AFTER = timedelta(hours=1)
-
 
 def end_orphan_intervals(now: datetime, at_most: int) -> int:
     """End intervals that a deposed controller began after its successor saw the last pod go; return the number of their executions."""
-    orphans = UsageInterval.objects.filter(ended_at=None, execution__settled_at__lt=now - _ORPHAN_AFTER).order_by()
+    orphans = UsageInterval.objects.filter(ended_at=None, execution__settled_at__lt=now - timedelta(hours=1)).order_by()
     ids = set(orphans.values_list("execution_id", flat=True)[:at_most])
     with transaction.atomic():
         for execution in Execution.objects.filter(pk__in=ids).only("settled_at"):

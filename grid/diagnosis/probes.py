@@ -17,9 +17,7 @@ from grid.kube.slim import ContainerProbe
 _SILENCE_IS_NEWS = timedelta(minutes=1)
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
-_KILLING_PROBES = ("liveness", "startup")
 _HOOK = _("postStart hook")
-_SILENT_BEHIND_FRONT = "HTTP 502"
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
 # The kubelet's words for an answer that says "not ready".
 ANSWERS = RuleTable(("http", r"statuscode: (\d+)", "HTTP {}"), ("grpc", r'responded with "(\w+)"', "{}"))
@@ -131,7 +129,7 @@ def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Ev
     during = [event for event in events if is_about(event, status) and _is_during(event, ended)]
     if (hook := latest(during, "FailedPostStartHook")) is not None:
         return FailedProbe(_HOOK, hook.message, quoted(hook.message))
-    for probe in _KILLING_PROBES:
+    for probe in ("liveness", "startup"):
         words = f"{probe.capitalize()} probe failed"
         failure = next((event.message for event in reversed(during) if event.message.startswith(words)), "")
         killed = any(event.message.startswith(f"Container {status.name} failed {probe} probe") for event in during)
@@ -159,7 +157,7 @@ def _answer(message: str) -> str:
 def _answer_of(probe: ContainerProbe | None, message: str) -> str:
     """Return what the program answered; "" for what nginx in front says in the place of one that does not."""
     answer = _answer(message)
-    return "" if answer == _SILENT_BEHIND_FRONT and probe and probe.port in FRONT_PORTS else answer
+    return "" if answer == "HTTP 502" and probe and probe.port in FRONT_PORTS else answer
 
 
 def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | None]:

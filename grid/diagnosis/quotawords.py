@@ -12,7 +12,6 @@ from grid.diagnosis.resources import core_words
 COUNTED_PODS = ("pods", "count/pods")
 _OF_CLASS = ".storageclass.storage.k8s.io/"
 _OF_DEVICES = ".deviceclass.resource.k8s.io/devices"
-_BYTES = ("memory", "ephemeral-storage", "storage")
 # The older names, without `count/`, are those of these few.
 _OBJECTS = {
     "configmaps": ("ConfigMap", "ConfigMaps"), "secrets": ("Secret", "Secrets"), "services": ("Service", "Services"),
@@ -83,7 +82,7 @@ def quota_words(name: str, amount: int) -> str:
     kind = name.rpartition(".")[2] if not name.startswith(("requests.", "limits.")) else name.partition(".")[2]
     if kind == "cpu":
         words = core_words(amount)
-    elif kind in _BYTES or kind.startswith("hugepages-"):
+    elif kind in ("memory", "ephemeral-storage", "storage") or kind.startswith("hugepages-"):
         words = format_bytes(amount)
     elif is_gpu(kind):
         words = plural(amount, "GPU", "GPUs")

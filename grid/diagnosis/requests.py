@@ -10,7 +10,6 @@ from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resourc
 from grid.kube.objects import Pod
 
 _MIRROR = "kubernetes.io/config.mirror"
-_ENDED = ("Succeeded", "Failed")
 
 
 class Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +46,7 @@ def total(each: Iterable[Amounts]) -> Amounts:
 
 def has_ended(pod: Pod) -> bool:
     """Return True for a Succeeded or Failed pod: still bound to the node, no longer counted."""
-    return pod.status.phase in _ENDED
+    return pod.status.phase in ("Succeeded", "Failed")
 
 
 def holds_a_node(pod: Pod) -> bool:

@@ -20,7 +20,6 @@ _OF_KUBELET = ("Pulling", "Pulled", "Created", "Started")
 _CONTAINER = Expression(r"spec\.(?:containers|initContainers)\{(.+)\}")
 _PULLED = Expression(r"^Successfully pulled image .+? in (\S+)(?: \((\S+) including waiting\))?")
 _SIZE = Expression(r"Image size: (\d+) bytes")
-_PRESENT = "already present on machine"
 _PART = RepeatedExpression(r"(\d+(?:\.\d+)?)(h|ms|m|s|µs|us|ns)")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
 
@@ -90,7 +89,7 @@ def go_seconds(text: str) -> float | None:
 
 def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta) -> ImageEvents:
     at = _at(arrived, skew)
-    if _PRESENT in arrived.message:
+    if "already present on machine" in arrived.message:
         return ImageEvents(container, at, at, was_present=True)
     match, size = _PULLED.match(arrived.message), _SIZE.search(arrived.message)
     took = go_seconds(match[2] or match[1]) if match else None

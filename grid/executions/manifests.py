@@ -37,7 +37,6 @@ GRACE_SECONDS = 30
 USER_ID = 1000
 NO_SECRETS: Mapping[str, str] = {}
 REMOTE = "remote/"  # no stored secret's name begins with it
-_SHELL = ("/bin/sh", "-c")
 CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 TOLD_PATH = "/mnt/program"
 _TOLD, _ENDED = "program", "ended"
@@ -236,7 +235,7 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str], front_key: str) -> 
     run["env"] = variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
     if spec.job is not None and spec.job.command:
         # Kubernetes expands $(NAME) in a command, and would paste a parameter into the script; a double dollar stays one.
-        run["command"] = [*_SHELL, spec.job.command.replace("$", "$$")]
+        run["command"] = ["/bin/sh", "-c", spec.job.command.replace("$", "$$")]
     elif spec.environment.command:
         run["command"] = listening.command(spec)
     if spec.port:

@@ -20,7 +20,6 @@ REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"
 REMOTE_PATH = "/mnt/remote"
 _VOLUME, _STATE, _REMOTE = "repositories", "executor", "remote"
-_REPORT_PATH = "/dev/termination-log"
 _FRONT_FILES, _FRONT_FILES_PATH = "front", "/etc/grid/front"
 _FRONT_KEY, _FRONT_KEY_PATH = "front-key", "/etc/grid/front-key"
 _FRONT_RUN, _FRONT_RUN_PATH = "front-run", "/run/front"
@@ -156,7 +155,7 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "repository": REPOSITORY_PATH,
         "work": PROJECT_PATH,
         "state": STATE_PATH,
-        "report": _REPORT_PATH,
+        "report": "/dev/termination-log",
         "home": HOME_PATH,
         "name": spec.object_name,
         "branch": files.branch,

@@ -289,9 +289,6 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
                 raise ClusterUnavailable(_("The API server sends a watch event of more than 64 MiB."))
 
 
-_MERGE_PATCH = "application/merge-patch+json"
-
-
 class HttpKubeApi(Transport):
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject:
         return await self._object("GET", resource.path(namespace=namespace, name=name))
@@ -309,7 +306,7 @@ class HttpKubeApi(Transport):
 
     async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
         path, query = resource.path(namespace=namespace, name=name), query_of(fieldManager=FIELD_MANAGER)
-        return await self._object("PATCH", path, query=query, body=body, content_type=_MERGE_PATCH)
+        return await self._object("PATCH", path, query=query, body=body, content_type="application/merge-patch+json")
 
     async def delete(
         self,

@@ -11,8 +11,6 @@ from django.db import connection
 
 from grid.models import DailyUsage, UsageInterval
 
-_DAY = timedelta(days=1)
-
 
 @dataclass(frozen=True, slots=True)
 class DayKey:
@@ -43,7 +41,7 @@ def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]
     """Split a time at each midnight UTC; yield each day and its seconds, nothing for an empty time. Pure."""
     at, end = began_at.astimezone(UTC), ended_at.astimezone(UTC)
     while at < end:
-        midnight = datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY
+        midnight = datetime(at.year, at.month, at.day, tzinfo=UTC) + timedelta(days=1)
         until = min(midnight, end)
         yield at.date(), round((until - at).total_seconds())
         at = until

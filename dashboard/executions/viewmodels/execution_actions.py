@@ -10,8 +10,6 @@ from dashboard.shell.viewmodels.states import STARTED_STATES
 from grid.core.translation import gettext as _
 from grid.core.wording import POD_STAYS_SENTENCE
 
-_HEAD_RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
-
 
 @dataclass(frozen=True, slots=True)
 class Actions:
@@ -52,7 +50,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
             shows_stop=person.may_stop and not record.is_final and not stop_asked,
             shows_change=shows_change,
-            shows_restart=shows_change and record.state in _HEAD_RESTARTABLE,
+            shows_restart=shows_change and record.state in ("preparing", "running"),
             stopping=record.stopping_words if stop_asked and not record.is_final else "",
             resumes=record.workspace_id if may_resume and record.is_settled and not record.is_restarting else "",
             why_not_resume=why_not_resume if may_resume else "",

@@ -9,7 +9,6 @@ from grid.core.wording import plural
 from grid.diagnosis.run_report import left_out_sentence
 
 _TEMPLATE = "executions/fragments/run_files.html"
-_SAVING = frozenset({"finishing", "stopping"})
 _WHERE_KEPT = {
     "repository": _("Its changes are kept beside the branches."),
     "home": _("Its changes are kept in HOME, in the folder unpushed-files."),
@@ -93,7 +92,7 @@ def run_files(
 
 def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
     if not record.is_reported:
-        if state in _SAVING:
+        if state in ("finishing", "stopping"):
             return _("Saving the changes to its files.")
         if is_final:
             return _("It did not report which commit it saved; see the history of the files.")

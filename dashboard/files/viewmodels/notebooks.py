@@ -41,7 +41,6 @@ _NOT_SHOWN = {
 _CUT = _("… cut here; download the notebook for the rest.")
 _PIECE = 2**16
 _MARK = b"\xef\xbb\xbf"  # with which some editors begin a file
-_LATER = _("Left out, because the page is long already; download the notebook to see it.")
 
 
 class NotANotebook(Exception):
@@ -241,7 +240,7 @@ def _image(kind: str, text: str, budget: _Budget) -> Output:
     if not encoded.startswith(_BEGINNINGS[kind]) or not _BASE64.fullmatch(encoded):
         return Output("nothing", note=_("An image that is damaged is left out."))
     if not budget.images:
-        return Output("nothing", note=_LATER)
+        return Output("nothing", note=_("Left out, because the page is long already; download the notebook to see it."))
     budget.images -= 1
     return Output("image", source=f"data:{kind};base64,{encoded}")
 

@@ -14,7 +14,6 @@ from grid.tiers.tierdoctor import TierRequest, examine
 
 # The URL names of the pages of what is changed; those of the first kind take an id.
 _EDITED = {"hardwaretier": "tier", "environment": "environment", "project": "project"}
-_PAGES = {"setting": "configuration", "login": "logins"}
 _KINDS = {
     "hardwaretier": _("tier"),
     "environment": _("environment"),
@@ -87,7 +86,7 @@ def change_line(entry: AuditEntry, object_type: str) -> ChangeLine:
         who=entry.actor_name,
         what=_("{action} {kind}", action=entry.get_action_display().lower(), kind=_KINDS.get(object_type, object_type)),
         name=entry.object_name or entry.object_id,
-        url_name=_EDITED.get(object_type) or _PAGES.get(object_type, ""),
+        url_name=_EDITED.get(object_type) or {"setting": "configuration", "login": "logins"}.get(object_type, ""),
         object_id=entry.object_id if object_type in _EDITED else "",
     )
 

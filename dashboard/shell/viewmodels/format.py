@@ -8,7 +8,6 @@ from grid.core.quantity import format_bytes, format_cores, millicores, whole
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import plural
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 UNITS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 
 
@@ -60,7 +59,7 @@ def percent(part: int, whole: int) -> int:
 
 def spreadsheet_text(text: str) -> str:
     """Return a text for a cell of a CSV file; one that a spreadsheet would compute is quoted with an apostrophe."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def price_number(cost: Decimal) -> str:

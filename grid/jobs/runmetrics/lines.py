@@ -23,7 +23,6 @@ from grid.logs.logplace import LogPlace, PlacedReading
 
 LONGEST_LINE = 16 * 1024  # bytes; container runtimes cut longer ones into pieces
 LONGEST_NAME = 80  # characters
-_STEPS = ("step", "epoch")
 _NOT_FINITE = (b"NaN", b"Infinity")  # what Python's json writes, and JSON does not know
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
@@ -45,7 +44,7 @@ def measured(line: bytes) -> MeasuredLine | None:
     members = _members(text)
     if members is None:
         return None
-    step_name = next((name for name in _STEPS if name in members), "")
+    step_name = next((name for name in ("step", "epoch") if name in members), "")
     step = _finite(members[step_name]) if step_name else None
     if step_name and step is None:
         return None

@@ -33,9 +33,6 @@ from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
-_LINE = ("at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid")
-_SAVED = ("began", "ended", "branch", "kept", "problem", "left_out", "left_out_names")
-_RESULTS = ("results_files", "results_bytes", "results_problem", "results_kept")
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
@@ -101,7 +98,9 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
 
 
 def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
-    newest = execution.lifecycle.order_by("-at", "-id").values(*_LINE, about=F("object"))[:_LIFECYCLE_READ]
+    newest = execution.lifecycle.order_by("-at", "-id").values(
+        "at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid", about=F("object"),
+    )[:_LIFECYCLE_READ]  # fmt: skip
     return tuple(LifecycleLine(**line) for line in reversed(newest))
 
 
@@ -187,8 +186,12 @@ def _files(execution: Execution) -> RunFilesRecord | None:
     if not files:
         return None
     asked = str(files.get("commit") or files.get("branch") or "main")
-    saved = RunFiles.objects.filter(execution=execution.pk).values(*_SAVED, *_RESULTS).first()
-    return RunFilesRecord(execution.project_id, execution.object_name, asked, saved is not None, **(saved or {}))
+    saved = RunFiles.objects.filter(execution=execution.pk).values(
+        "began", "ended", "branch", "kept", "problem", "left_out", "left_out_names",
+        "results_files", "results_bytes", "results_problem", "results_kept",
+    ).first()  # fmt: skip
+    record = RunFilesRecord(execution.project_id, execution.object_name, asked)
+    return record if saved is None else replace(record, is_reported=True, **saved)
 
 
 def _part(execution: Execution, name: str) -> dict[str, Any]:

@@ -21,11 +21,6 @@ from grid.usage.budgets.closing import closed_projects
 
 Unit = tuple[Execution, ...]
 
-# The columns that a decision reads and writes; a queue may be long, and rows are wide.
-_COLUMNS = (
-    *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at", "project_id"),
-    *("revision", "state", "state_since", "reason", "reason_values", "message"),
-)
 _NO_ORDER = QueueOrder()  # which decides nothing
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
@@ -90,7 +85,11 @@ def peek(
     """Return the queue of the data plane now, or what these users have in it, with `extra` as if it were queued. Without locks it is for
     pages and estimates, which decide nothing."""
     executions = Execution.objects.in_data_plane(data_plane)
-    rows = executions.queued().order_by("requested_at", "pk").only(*_COLUMNS)
+    # The columns that a decision reads and writes; a queue may be long, and rows are wide.
+    rows = executions.queued().order_by("requested_at", "pk").only(
+        "kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at", "project_id",
+        "revision", "state", "state_since", "reason", "reason_values", "message",
+    )  # fmt: skip
     if users is not None:
         rows = rows.filter(owner__in=users)
     if is_locked:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import django
 
@@ -40,6 +41,7 @@ from grid.models import WorkspaceGrant  # noqa: E402
 from grid.observability import tracing  # noqa: E402
 from grid.runtime import started  # noqa: E402
 from grid.runtime.caches import Life  # noqa: E402
+from grid.runtime.garbage import set_aside  # noqa: E402
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint  # noqa: E402
 from grid.runtime.periodictasks import VerbosityFollower  # noqa: E402
 from grid.sharing import grants  # noqa: E402
@@ -100,6 +102,7 @@ async def start() -> None:
     database.open_threads()
     more_logs = VerbosityFollower("proxy", database.background.run)
     lives: dict[str, Life] = {"grants": gate.run, "verbose logs": more_logs.run}
+    lives["garbage"] = partial(set_aside, lambda: all(pods.freshness(time.monotonic()).synced for pods in _stores))
     for id in await database.background.run(data_planes):
         api = api_of(id)
         pods = Store[Pod]("pods", indexes={"execution": lambda pod: pod.metadata.labels.get(_EXECUTION, "")})

@@ -41,7 +41,7 @@ from grid.runtime.metrics import CacheCollector, MetricsEndpoint
 from grid.runtime.periodictasks import periodic_tasks
 
 PUBLIC = (
-    "caches", "contention", "controllerlease", "executionrows", "executions", "metrics", "periodictasks", "roomchanges",
+    "caches", "contention", "controllerlease", "executionrows", "executions", "garbage", "metrics", "periodictasks", "roomchanges",
     "starts", "written",
 )  # fmt: skip
 

@@ -4,12 +4,16 @@ import asyncio
 import gc
 import sys
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from grid.runtime.garbage import COUNT_SECONDS, LEAST_GROWTH, LONGEST_REST_SECONDS, LOOK_SECONDS, set_aside
+from grid import proxy_asgi
+from grid.database import threads as database
+from grid.runtime import start_runtime, stop_runtime
+from grid.runtime.garbage import COUNT_SECONDS, LEAST_GROWTH, LONGEST_REST_SECONDS, LOOK_SECONDS, THRESHOLDS, set_aside
 from tests.support.virtual import cancelled, virtual_time
 
 # Each looks through all tests that were collected, which takes seconds among ten thousand.
@@ -61,3 +65,19 @@ async def test_absent_cluster_does_not_keep_collector_disabled() -> None:
         assert not gc.isenabled()
         await asyncio.sleep(2 * LOOK_SECONDS)
         assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(start_runtime, stop_runtime), (proxy_asgi.start, proxy_asgi.stop)], ids=["web", "proxy"]
+)
+@pytest.mark.django_db(transaction=True)
+async def test_pages_and_proxy_set_aside_what_stays(start: Callable[[], Any], stop: Callable[[], Any]) -> None:
+    before = gc.get_threshold()
+    await start()
+    try:
+        await asyncio.sleep(0)
+        assert gc.get_threshold() == THRESHOLDS
+    finally:
+        await stop()
+        await database.close_threads()
+    assert gc.get_threshold() == before

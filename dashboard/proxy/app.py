@@ -186,7 +186,7 @@ class WorkspaceProxy:
             used = partial(self.gate.used, passage)
             route = Route(session, target.entrance, path, headers, sent_headers, ended, used, path_prefix)
             try:
-                await self._forward(scope, receive, send, route, _why_silent(passage))
+                await self._forward(scope, receive, send, route, passage)
             except AccessEnded:
                 await self._refuse(scope, send, door)
 
@@ -197,7 +197,7 @@ class WorkspaceProxy:
         token = (front.TOKEN_HEADER, front.token(execution_id, self.front_key(execution_id), expires))
         return [token, (front.STATE_HEADER, front.CRASHED)] if target.has_crashed else [token]
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route, silent: str) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route, passage: Passage) -> None:
         try:
             if scope["type"] == "websocket":
                 await forward_websocket(scope, receive, send, route)
@@ -205,7 +205,7 @@ class WorkspaceProxy:
                 await forward_http(scope, receive, send, route)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.info("workspace did not answer path=%.200r error=%s", scope["path"], error)
-            await answers.explain(scope, send, HTTPStatus.BAD_GATEWAY, silent)
+            await answers.explain(scope, send, HTTPStatus.BAD_GATEWAY, _why_silent(passage))
 
     async def _begin(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
         """Set an opener cookie and redirect to the dashboard for a ticket; the same for every id, whether or not it exists. An ingress also

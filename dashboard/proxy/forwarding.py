@@ -12,13 +12,15 @@ import aiohttp
 from aiohttp import WSMsgType
 from yarl import URL
 
+from dashboard.proxy.gate import Ending
 from dashboard.proxy.headers import Headers, decode, encode, first, to_browser
-from dashboard.proxy.measured import answered_by_program
+from dashboard.proxy.measured import answered_by_program, is_answered
 from dashboard.proxy.path_prefix import PathPrefix
 from grid.edge.refusals import Message, Receive, Scope, Send
 from grid.observability import tracing
 
 _BODILESS = frozenset({204, 304})
+_LEAVING_SECONDS = 0.05  # most answers are whole sooner; after it somebody watches whether the browser has gone
 _UNTAKEN_SECONDS = 120.0  # after this time without reading the body, a program is given up
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
@@ -42,7 +44,7 @@ class Route:
     path: str
     headers: Headers
     sent_headers: Headers
-    ended: asyncio.Event
+    ended: Ending
     used: Callable[[], None]
     path_prefix: PathPrefix
 
@@ -65,30 +67,45 @@ async def raced(*ways: Awaitable[Any]) -> tuple[Tasks, Tasks]:
 async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
     """Forward the exchange. Raise aiohttp.ClientError, TimeoutError or OSError when the pod's server cannot be reached, AccessEnded when
     the right to it ends before the response has begun."""
-    sent = asyncio.Queue[Message](1)
-    has_begun = False
-
-    async def send_on(message: Message) -> None:
-        nonlocal has_begun
-        has_begun = True
-        await send(message)
-
-    # The exchange is cancelled when the browser disconnects or the right to it ends, even while the pod reads a body, computes, or
-    # streams without end. A response that has begun is left unfinished, so that the server cuts the connection.
-    exchange, reading = _exchange(scope, sent, send_on, route), _read(receive, sent)
-    answer, left, _right = (await raced(exchange, reading, route.ended.wait()))[1]
-    if not answer.cancelled():
-        answer.result()
-    elif left.cancelled() and not has_begun:
+    if route.ended.is_set():
         raise AccessEnded
-
-
-async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, route: Route) -> None:
     has_body = bool(first(route.headers, "content-length") or first(route.headers, "transfer-encoding"))
+    sent = asyncio.Queue[Message](1) if has_body else None
+    reading: list[asyncio.Task[None]] = []
+    # The exchange is cut when the browser disconnects or the right to it ends, even while the pod reads a body, computes, or streams
+    # without end. A response that has begun is left unfinished, so that the server cuts the connection.
+    try:
+        async with asyncio.timeout(None) as limit:
+
+            def cut() -> None:
+                if not limit.expired():
+                    limit.reschedule(0)
+
+            def read() -> None:
+                reading.append(asyncio.create_task(_read(receive, sent, cut)))
+
+            # A task for each short request would cost more than all that is decided about it.
+            later = asyncio.get_running_loop().call_later(0 if has_body else _LEAVING_SECONDS, read)
+            route.ended.cuts.add(cut)
+            try:
+                await _exchange(scope, sent, send, route)
+            finally:
+                route.ended.cuts.discard(cut)
+                later.cancel()
+                for task in reading:
+                    task.cancel()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        if route.ended.is_set() and not is_answered(scope):
+            raise AccessEnded from None
+
+
+async def _exchange(scope: Scope, sent: "asyncio.Queue[Message] | None", send: Send, route: Route) -> None:
     # No path: it may name people's files, and programs put tokens into queries.
     with tracing.span(scope["method"], tracing.CLIENT, server__address=route.netloc) as span:
         url = URL(f"http://{route.netloc}{route.path}", encoded=True)
-        body, sent_headers = _request_body(sent) if has_body else None, route.sent_headers
+        body, sent_headers = None if sent is None else _request_body(sent), route.sent_headers
         response = await route.session.request(
             scope["method"], url, headers=sent_headers, data=body, allow_redirects=False
         )
@@ -101,24 +118,27 @@ async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, ro
             headers = [(name, value) for name, value in headers if name != "content-length"]
         answered_by_program(scope)
         await send({"type": "http.response.start", "status": response.status, "headers": encode(headers)})
-        try:
-            async for chunk in response.content.iter_any():
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except aiohttp.ClientError:
-            # Half a response was sent: left unfinished, it makes the server cut the connection, which tells the browser.
-            return
-        await send({"type": "http.response.body", "body": b""})
+        more = True
+        while more:
+            try:
+                chunk = await response.content.readany()
+            except aiohttp.ClientError:
+                # Half a response was sent: left unfinished, it makes the server cut the connection, which tells the browser.
+                return
+            more = not response.content.at_eof()
+            await send({"type": "http.response.body", "body": chunk, "more_body": more})
 
 
-async def _read(receive: Receive, sent: "asyncio.Queue[Message]") -> None:
-    """Read the browser's messages, no faster than they are forwarded, until it disconnects. Only this task receives, because a program may
-    respond while the body is still being sent. While a program does not read the body, a disconnect is not noticed, hence the timeout."""
-    while (message := await receive())["type"] != "http.disconnect":
-        try:
-            async with asyncio.timeout(_UNTAKEN_SECONDS):
-                await sent.put(message)
-        except TimeoutError:
-            return
+async def _read(receive: Receive, sent: "asyncio.Queue[Message] | None", cut: Callable[[], None]) -> None:
+    """Read the browser's messages, no faster than they are forwarded, until it disconnects, then cut. Only this task receives, because a
+    program may respond while the body is still being sent. While a program does not read the body, a disconnect is not noticed, hence the
+    timeout."""
+    with contextlib.suppress(TimeoutError):
+        while (message := await receive())["type"] != "http.disconnect":
+            if sent is not None:
+                async with asyncio.timeout(_UNTAKEN_SECONDS):
+                    await sent.put(message)
+    cut()
 
 
 async def _request_body(sent: "asyncio.Queue[Message]") -> AsyncIterator[bytes]:

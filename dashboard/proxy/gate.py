@@ -80,12 +80,25 @@ class Grants(Protocol):
     def touch(self, used: Collection[Use]) -> Awaitable[None]: ...
 
 
+class Ending(asyncio.Event):
+    """Set when the right to an execution ends; `cuts` are called then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cuts: set[Callable[[], None]] = set()
+
+    def set(self) -> None:
+        super().set()
+        for cut in tuple(self.cuts):
+            cut()
+
+
 @dataclass(slots=True)
 class _Answer:
     passage: Passage | None
     confirmed_at: float
     used_at: float
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: Ending = field(default_factory=Ending)
 
 
 class GrantGate:
@@ -139,7 +152,7 @@ class GrantGate:
             return known.passage
 
     @contextmanager
-    def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:
+    def holding(self, execution_id: str, secret: str) -> Iterator[Ending]:
         """Yield, for as long as a connection stays open, an event that is set when the right to it ends."""
         key, now = (execution_id, secret), self._clock()
         self._held[key] += 1
@@ -231,7 +244,7 @@ class GrantGate:
         if passage is None or passage.has_ended:
             answer.ended.set()
         elif answer.ended.is_set():
-            answer.ended = asyncio.Event()  # a grant that is valid again needs a fresh event
+            answer.ended = Ending()  # a grant that is valid again needs a fresh event
 
     async def _ask_soon(self, key: Key) -> Passage | None:
         """Return the passage from the next query, which covers all keys that are waiting; requests for the same key share its result."""

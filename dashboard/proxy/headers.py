@@ -29,6 +29,7 @@ _OURS = frozenset(
 )
 # Our own server responds to it before the body; forwarded to a program that ignores it, it would hang the request.
 _EXPECT = frozenset({"expect"})
+_NOT_PASSED = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | {"cookie", "content-length"}
 # Headers that would reach beyond the program: they clear our cookie, affect all host names below, or let pages share an origin.
 _FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "origin-agent-cluster"})
 # Defaults that the program may override: no other origin may hold its windows or load its files.
@@ -79,7 +80,10 @@ def encode(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def first(headers: Headers, name: str) -> str:
-    return next((value for key, value in headers if key == name), "")
+    for key, value in headers:  # a generator would take thrice as long, and each request asks a dozen times
+        if key == name:
+            return value
+    return ""
 
 
 def cookies(headers: Headers) -> dict[str, str]:
@@ -118,7 +122,7 @@ def to_upstream(
     headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix, for_front: Headers
 ) -> Headers:
     """Return the request headers for the user's server: with the pod's token, and without our cookies and what is for this hop."""
-    dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
+    dropped = _NOT_PASSED | _named_in_connection(headers)
     passed = [(name, value) for name, value in headers if name not in dropped]
     if kept := [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]:
         passed.append(("cookie", "; ".join(kept)))
@@ -133,7 +137,7 @@ def to_upstream(
     if path_prefix.strips:
         passed += [("x-forwarded-prefix", path_prefix.prefix), ("x-forwarded-context", path_prefix.prefix)]
     passed += for_front
-    return [(name, _as_sent(value)) for name, value in passed]
+    return [(name, value if value.isascii() else _as_sent(value)) for name, value in passed]
 
 
 def _as_sent(value: str) -> str:
@@ -151,7 +155,7 @@ def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: 
     passed: Headers = []
     for name, value in headers:
         lowered = name.lower()
-        if lowered in dropped or _CONTROL.search(value):
+        if lowered in dropped or (not value.isprintable() and _CONTROL.search(value)):
             continue
         if lowered == "set-cookie":
             if cookie := _host_only(value, path=f"{path_prefix.prefix}/" if path_prefix.prefix else ""):
@@ -185,5 +189,5 @@ def _host_only(value: str, *, path: str) -> str:
 
 def _named_in_connection(headers: Headers) -> frozenset[str]:
     """Return the names of headers that the Connection header declares to be for this hop only."""
-    parts = ",".join(value for name, value in headers if name.lower() == "connection").split(",")
-    return frozenset(part.strip().lower() for part in parts if part.strip())
+    named = [value for name, value in headers if name.lower() == "connection"]
+    return frozenset(part.strip().lower() for part in ",".join(named).split(",")) if named else frozenset()

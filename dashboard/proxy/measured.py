@@ -15,6 +15,10 @@ def answered_by_program(scope: Scope) -> None:
     scope[_FORWARDED] = True
 
 
+def is_answered(scope: Scope) -> bool:
+    return _FORWARDED in scope
+
+
 def closed_for(scope: Scope, status: int) -> None:
     """Note the status that a refused websocket would have had as a page; its browser sees 403 for any."""
     scope[_CLOSED_FOR] = int(status)
@@ -58,4 +62,4 @@ def _code(scope: Scope, message: Message) -> int:
     if message["type"] not in ("http.response.start", "websocket.http.response.start"):
         return 0
     code = int(message["status"])
-    return 500 if code in (502, 503, 504) and scope.get(_FORWARDED) else code
+    return 500 if code in (502, 503, 504) and is_answered(scope) else code

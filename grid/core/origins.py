@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
-from grid.core.regexes import Expression
-
-_ID = Expression(r"[a-z0-9]{1,32}")
+_LONGEST_ID = 32
 _EXECUTION_ID = 10  # characters
 # Paths below every execution's address that the proxy answers itself.
 BEGIN_PATH = "__grid__/begin"
@@ -60,7 +58,7 @@ class Origins:
         if self.by_path:
             return _by_path(path) if host.lower() == self._host else None
         execution_id, _, parent = host.lower().partition(".")
-        return Door(execution_id, "", path) if parent == self._host and _ID.fullmatch(execution_id) else None
+        return Door(execution_id, "", path) if parent == self._host and _is_id(execution_id) else None
 
     def moved(self, host: str, path: str) -> Door | None:
         """Return the execution that an old address by path names, now that each has an origin of its own."""
@@ -78,12 +76,16 @@ class Origins:
 
     @property
     def _host(self) -> str:
-        return urlsplit(self.base).netloc.lower()
+        return self.base.partition("://")[2].partition("/")[0].lower()
+
+
+def _is_id(text: str) -> bool:
+    return len(text) <= _LONGEST_ID and text.isascii() and text.isalnum() and text == text.lower()
 
 
 def _by_path(path: str) -> Door | None:
     parts = path.split("/", 3)
-    if len(parts) < 4 or parts[1] != "w" or not _ID.fullmatch(parts[2]):
+    if len(parts) < 4 or parts[1] != "w" or not _is_id(parts[2]):
         return None
     return Door(parts[2], f"/w/{parts[2]}", f"/{parts[3]}")
 

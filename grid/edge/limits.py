@@ -165,7 +165,7 @@ class RequestLimits:
     @contextmanager
     def _within(self, *wanted: tuple[Key, int]) -> Iterator[None]:
         for key, most in wanted:
-            if self._open[key] >= most:
+            if self._open.get(key, 0) >= most:
                 raise BodyRefused(_too_many(key[0], key[1], most), value=f"{most} open")
         with self._open.held(*(key for key, _ in wanted)):
             yield

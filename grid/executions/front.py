@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -314,16 +315,17 @@ def _quoted(text: str) -> str:
 def access_token(execution_id: str) -> str:
     """Return 64 hexadecimal digits; one execution's token tells nothing about another's. It is derived, so no process has to store or share
     it, and a retry makes the same Secret."""
-    return _derived(f"compute-grid execution {execution_id}")
+    return _derived(settings.SECRET_KEY, f"compute-grid execution {execution_id}")
 
 
 def front_key(execution_id: str) -> str:
     """Return the key of the tokens that the execution's front checks: 64 hexadecimal digits, which its program does not know."""
-    return _derived(f"compute-grid front {execution_id}")
+    return _derived(settings.SECRET_KEY, f"compute-grid front {execution_id}")
 
 
-def _derived(purpose: str) -> str:
-    return hmac.new(settings.SECRET_KEY.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+@lru_cache(4096)  # each request to a program needs one or two
+def _derived(key: str, purpose: str) -> str:
+    return hmac.new(key.encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
 
 def workspace_origins() -> Origins:

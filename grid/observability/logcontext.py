@@ -36,7 +36,7 @@ def subjects() -> Mapping[str, str]:
 @contextmanager
 def of_request(given: str = "") -> Iterator[str]:
     """Say that what follows belongs to one request, and yield its id: the one `given` if it is well formed, else a new one."""
-    id = given if _WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
+    id = given if given and _WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
     token, user_token = _request.set(id), _user.set([])
     try:
         yield id

@@ -12,7 +12,7 @@ import uvicorn
 from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
-from dashboard.proxy.gate import CannotTell, GrantGate, Target
+from dashboard.proxy.gate import CannotTell, Ending, GrantGate, Target
 from grid.core.origins import Origins
 from grid.sharing.grants import Passage
 
@@ -32,7 +32,7 @@ class OpenToOneSecret(GrantGate):
     address: Target | None = None
     answers: bool = True  # whether its database does
     is_open: bool = True
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: Ending = field(default_factory=Ending)
     used_by: list[Passage] = field(default_factory=list)
 
     async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
@@ -46,7 +46,7 @@ class OpenToOneSecret(GrantGate):
         return self.known if self.is_open and (execution_id, secret) == ("abc", "s1") else None
 
     @contextlib.contextmanager
-    def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:
+    def holding(self, execution_id: str, secret: str) -> Iterator[Ending]:
         yield self.ended
 
     def used(self, passage: Passage) -> None:

@@ -30,6 +30,8 @@ _REPOSITORY = Expression(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-
 _FORMER_BEGINNING = ("grid", "0001_initial")
 _BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
 
+OURS = "compute_grid"  # the tag of these checks: Django's own load every page, which the proxy must not
+
 
 @register(Tags.database)
 def former_databases(
@@ -56,7 +58,7 @@ def _is_former(connection: BaseDatabaseWrapper) -> bool:
     return _BEGINNING in applied and _LATEST_TABLE not in connection.introspection.table_names()
 
 
-@register
+@register(OURS)
 def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Report a dashboard and workspaces that share an origin (an error), or a host name or a domain (a warning)."""
     dashboard, workspaces = urlsplit(settings.DASHBOARD_ORIGIN), urlsplit(settings.WORKSPACE_ORIGIN)
@@ -119,7 +121,7 @@ def _split(address: str) -> SplitResult:
     return parts
 
 
-@register
+@register(OURS)
 def encryption_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse keys that can be guessed: whoever has a copy of the database can try as many as there is time for."""
     # Django says itself when the secret key, which is the only one by default, is too short.
@@ -172,7 +174,7 @@ def _unreadable(name: str, ciphertext: str) -> CheckMessage:
     )
 
 
-@register
+@register(OURS)
 def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse egress rules that cannot be meant, before anything is opened by them."""
     _, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
@@ -180,7 +182,7 @@ def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
     return [Error(mistake, hint=hint, id="grid.E003") for mistake in mistakes]
 
 
-@register
+@register(OURS)
 def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse what cannot be meant of the mail server and of webhooks; nothing would be sent, and nobody would know."""
     messages: list[CheckMessage] = [
@@ -200,7 +202,7 @@ def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
     return messages
 
 
-@register
+@register(OURS)
 def logs(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a format of the log that there is not: whatever collects it would understand no line."""
     if settings.LOG_FORMAT in ("text", "json"):
@@ -208,7 +210,7 @@ def logs(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMe
     return [Error(f"GRID_LOG_FORMAT is “{settings.LOG_FORMAT}”.", hint="Use text or json.", id="grid.E061")]
 
 
-@register
+@register(OURS)
 def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why. Refuse
     credentials in the index's address too, which everybody with the image could read."""
@@ -231,7 +233,7 @@ def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
     return messages
 
 
-@register
+@register(OURS)
 def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a proxy that is no network: uvicorn would take it for the name of a socket, and then believe nobody."""
     try:
@@ -242,7 +244,7 @@ def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     return []
 
 
-@register
+@register(OURS)
 def language(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a language without a catalogue: all would stay in English without a word."""
     if settings.LANGUAGE_CODE == "en" or has_catalogue():
@@ -251,7 +253,7 @@ def language(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Che
     return [Error(sentence, hint="Leave it unset for English, or see docs/translating.md.", id="grid.E080")]
 
 
-@register
+@register(OURS)
 def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a malformed name: the certificate of the external metrics is made for it."""
     if _SERVICE.fullmatch(settings.DEMAND_SERVICE):
@@ -261,7 +263,7 @@ def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
     return [Error(sentence, hint=hint, id="grid.E025")]
 
 
-@register
+@register(OURS)
 def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse an ingress that would lead nowhere; each workspace would fail, or go through the proxy without a word."""
     if not settings.INGRESS_CLASS:
@@ -279,7 +281,7 @@ def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
     return messages
 
 
-@register
+@register(OURS)
 def log_receiver(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a log receiver that gets nothing; warn of a credential that others can read."""
     messages: list[CheckMessage] = []

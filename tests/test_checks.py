@@ -296,3 +296,16 @@ async def test_debugging_answers_loopback_addresses_only(server: Any, status: in
     request.scope["server"] = server
     await LoopbackOnly(inside)(request.scope, request.receive, request.send)
     assert request.status == status
+
+
+def test_proxy_checks_settings_and_loads_no_pages(tmp_path: Path) -> None:
+    checked = (
+        "import django, sys; django.setup(); from grid.management.commands.proxy import Command; command = Command(); "
+        "command.check(tags=command.requires_system_checks); print('dashboard.urls' in sys.modules)"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "grid.settings", "GRID_DEMO": "1", "GRID_VAR": str(tmp_path)}
+    command, same = [sys.executable, "-c", checked], {"GRID_WORKSPACE_ORIGIN": "http://127.0.0.1:8000"}
+    sound = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert sound.stdout.strip() == "False"
+    wrong = subprocess.run(command, cwd=ROOT, env={**environment, **same}, capture_output=True, text=True, timeout=60)
+    assert "grid.E00" in wrong.stderr

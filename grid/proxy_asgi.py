@@ -24,7 +24,7 @@ from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy  # noqa: 
 from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.headers import OwnCookies  # noqa: E402
 from dashboard.proxy.measured import MeasuredProxy  # noqa: E402
-from grid.core.labels import Keys  # noqa: E402
+from dashboard.proxy.pods import Entrance, Entrances  # noqa: E402
 from grid.core.translation import gettext as _  # noqa: E402
 from grid.database import threads as database  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
@@ -33,7 +33,6 @@ from grid.edge.wrappers import Lifespan, RequestIds  # noqa: E402
 from grid.executions.front import access_token, front_key, workspace_origins  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
 from grid.kube.hub import Hub  # noqa: E402
-from grid.kube.objects import Pod  # noqa: E402
 from grid.kube.reflector import ListWatch, Reflector  # noqa: E402
 from grid.kube.resources import PODS  # noqa: E402
 from grid.kube.store import Store  # noqa: E402
@@ -62,16 +61,12 @@ class StoredGrants:
         await database.background.run(grants.touch, used, datetime.now(UTC))
 
 
-_EXECUTION = Keys.under(settings.LABEL_PREFIX).execution
-_stores: list[Store[Pod]] = []  # one for each data plane, as `_apis`
+_stores: list[Store[Entrance]] = []  # one for each data plane, as `_apis`
+_entrances = Entrances()
 _apis: list[HttpKubeApi] = []
 _lives: list["asyncio.Task[None]"] = []
 _endpoints: list[MetricsEndpoint] = []  # none where no port is set
-gate = GrantGate(
-    StoredGrants(),
-    lambda execution_id: [pod for pods in _stores for pod in pods.by("execution", execution_id)],
-    namespace=settings.GRID_NAMESPACE,
-)
+gate = GrantGate(StoredGrants(), _entrances.of, namespace=settings.GRID_NAMESPACE)
 
 
 async def _problem() -> str:
@@ -105,10 +100,11 @@ async def start() -> None:
     lives["garbage"] = partial(set_aside, lambda: all(pods.freshness(time.monotonic()).synced for pods in _stores))
     for id in await database.background.run(data_planes):
         api = api_of(id)
-        pods = Store[Pod]("pods", indexes={"execution": lambda pod: pod.metadata.labels.get(_EXECUTION, "")})
+        pods = Store[Entrance]("pods")
+        pods.subscribe(_entrances.take)
         _apis.append(api)
         _stores.append(pods)
-        lives[f"pods of {id}"] = Reflector(api, ListWatch(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub()).run
+        lives[f"pods of {id}"] = Reflector(api, ListWatch(PODS, Entrance, settings.GRID_NAMESPACE), pods, Hub()).run
     if settings.PROXY_METRICS_PORT:
         await _serve_metrics(lives)
     _lives.extend(started(lives))
@@ -135,7 +131,9 @@ async def stop() -> None:
         task.cancel()
     await asyncio.gather(*_lives, return_exceptions=True)
     _lives.clear()
-    _stores.clear()
+    while _stores:
+        for pod in _stores.pop().values():
+            _entrances.take(pod, None)
     while _apis:
         await _apis.pop().close()
     await database.close_threads()

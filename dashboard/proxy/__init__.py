@@ -5,4 +5,4 @@ It runs as a process of its own (`grid.proxy_asgi`). The upstream is user code, 
 execution exists.
 """
 
-PUBLIC = ("app", "gate", "headers", "measured")
+PUBLIC = ("app", "gate", "headers", "measured", "pods")

@@ -15,14 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import Protocol
 
+from dashboard.proxy.pods import Entrance
 from grid.core.errors import GridError
-from grid.core.labels import APP_COMPONENT
 from grid.core.translation import gettext as _
-from grid.diagnosis.beside import has_front
-from grid.executions.manifests import CONTAINER
-from grid.kube.objects import Pod
 from grid.sharing.grants import Key, Passage, Use
 
 logger = logging.getLogger(__name__)
@@ -40,6 +38,8 @@ _LONGEST = 100
 
 
 Clock = Callable[[], float]
+PodsOf = Callable[[str], Sequence[Entrance]]  # by an execution's id
+_is_leaving: Callable[[Entrance], bool] = attrgetter("is_leaving")
 
 
 class CannotTell(GridError):
@@ -104,12 +104,10 @@ class _Answer:
 class GrantGate:
     """A gate on the stored grants and the watched pods (for a cluster, its head). `run()` keeps its cached grants up to date."""
 
-    def __init__(
-        self, grants: Grants, pods_of: Callable[[str], Sequence[Pod]], *, namespace: str, clock: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, grants: Grants, pods_of: PodsOf, *, namespace: str, clock: Clock = time.monotonic) -> None:
         """Create the gate. `pods_of` finds pods by a label, which is trusted in `namespace` only: elsewhere others may write it."""
         self._grants, self._pods_of = grants, pods_of
-        self._namespace, self._clock = namespace, clock
+        self._namespace, self._clock = f"{namespace}/", clock
         self._answers: dict[Key, _Answer] = {}
         self._held: Counter[Key] = Counter()
         self._waiting: dict[Key, asyncio.Future[Passage | None]] = {}
@@ -176,18 +174,12 @@ class GrantGate:
         pods = [
             pod
             for pod in self._pods_of(passage.execution_id)
-            if pod.metadata.namespace == self._namespace
-            and passage.component in ("", pod.metadata.labels.get(APP_COMPONENT))
-            and pod.status.pod_ip
-            and pod.status.phase == "Running"
+            if pod.address and passage.component in ("", pod.component) and pod.key.startswith(self._namespace)
         ]
         if not pods or not passage.port:
             return None
-        pod = min(pods, key=lambda pod: pod.metadata.deletion_timestamp is not None)  # a head that stays comes first
-        front_port = passage.front_port if has_front(pod) else 0
-        program = next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)
-        has_crashed = program is not None and program.restart_count > 0 and not program.ready
-        return Target(pod.status.pod_ip, passage.port, front_port, has_crashed)
+        pod = min(pods, key=_is_leaving)  # a head that stays comes first
+        return Target(pod.address, passage.port, passage.front_port if pod.has_front else 0, pod.has_crashed)
 
     async def run(self) -> None:
         """Check the grants in use again and again, and keep the sessions of active users from counting as idle; never return."""

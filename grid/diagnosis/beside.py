@@ -31,12 +31,6 @@ def has_ordinary_front(pod: Pod) -> bool:
     return KEYS.execution in pod.metadata.labels and {PROGRAM, FRONT} <= names
 
 
-def has_front(pod: Pod) -> bool:
-    """Return whether an nginx runs in front of its program."""
-    sidecars = [container.name for container in pod.spec.init_containers if container.restart_policy == "Always"]
-    return FRONT in sidecars or has_ordinary_front(pod)
-
-
 def is_sidecar(pod: Pod, name: str) -> bool:
     """Return whether the container is like the program, and is none. The name is asked first: the pod is then seldom looked at."""
     return (name == EXECUTOR and has_ordinary_executor(pod)) or (name == FRONT and has_ordinary_front(pod))

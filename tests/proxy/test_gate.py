@@ -10,8 +10,9 @@ import pytest
 
 from dashboard.proxy import gate as gates
 from dashboard.proxy.gate import CannotTell, GrantGate, Target
+from dashboard.proxy.pods import Entrance
 from grid.core.labels import KEYS
-from grid.kube.objects import Pod, RawObject
+from grid.kube.objects import RawObject
 from grid.sharing.grants import Key, Passage, Use
 from tests.support.builders import decode, pod
 
@@ -58,8 +59,8 @@ class Clock:
 KEY = ("abc", "s1")
 
 
-def gate_of(grants: Grants, clock: Clock | None = None, *, pods: Sequence[Pod] | None = None) -> GrantGate:
-    listening = [decode(running("mine", "10.0.0.7"), Pod)] if pods is None else pods
+def gate_of(grants: Grants, clock: Clock | None = None, *, pods: Sequence[Entrance] | None = None) -> GrantGate:
+    listening = [decode(running("mine", "10.0.0.7"), Entrance)] if pods is None else pods
     return GrantGate(grants, lambda execution_id: listening, namespace="compute-grid", clock=clock or Clock())
 
 
@@ -104,7 +105,7 @@ async def test_ended_execution_closes_connections_although_its_end_is_visible() 
 
 
 async def test_end_is_known_once_pod_is_gone() -> None:
-    grants, pods = Grants({KEY: PASSAGE}), [decode(running("mine", "10.0.0.7"), Pod)]
+    grants, pods = Grants({KEY: PASSAGE}), [decode(running("mine", "10.0.0.7"), Entrance)]
     gate = gate_of(grants, pods=pods)
     await gate.passage(*KEY)
     grants.known[KEY] = replace(PASSAGE, has_ended=True)
@@ -218,7 +219,7 @@ def running(
 
 
 def target(*pods: RawObject, passage: Passage = PASSAGE) -> Target | None:
-    gate = GrantGate(Grants(), lambda execution_id: [decode(pod, Pod) for pod in pods], namespace="compute-grid")
+    gate = GrantGate(Grants(), lambda execution_id: [decode(pod, Entrance) for pod in pods], namespace="compute-grid")
     return gate.target(passage)
 
 

@@ -73,6 +73,7 @@ class Grid:
     began: float | None = None  # when `make run` says that it began
     images: Path = IMAGES
     population: Sequence[str] = ()  # arguments of `manage.py up`, such as --nodes 40
+    proxies: int = 1
     has_prometheus: bool = False  # started beside it where the machine has one; what few tests need
     process: subprocess.Popen[bytes] | None = None
 
@@ -109,7 +110,7 @@ class Grid:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "manage.py", "up", "--port", str(self.port)),
-                    *("--node-idle-seconds", str(self.node_idle_seconds)),
+                    *("--node-idle-seconds", str(self.node_idle_seconds), "--proxies", str(self.proxies)),
                     *(("--began", str(self.began)) if self.began is not None else ()),
                     *self.population,
                 ],

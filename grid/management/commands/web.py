@@ -26,7 +26,8 @@ class Command(BaseCommand):
         host: str = options["host"]
         refuse_to_expose(host)
         refuse_unusable_database()
-        listener, proxies = listen(host, options["port"]), settings.TRUSTED_PROXIES
+        listener = listen(host, options["port"], is_shared=options.get("share_port", False))
+        proxies = settings.TRUSTED_PROXIES
         server = make_server(self.application, message_bytes=self.message_bytes, trusted_proxies=proxies)
         server.run(sockets=[listener])
 
@@ -45,11 +46,18 @@ def refuse_to_expose(host: str) -> None:
         )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raise CommandError with one sentence when that is not possible."""
+def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """Return a listening socket. Of shared ones on the same port, the kernel gives each new connection to any that listens: such a one does
+    not before the server begins. Raise CommandError with one sentence when that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048, reuse_port=False)
+        if not is_shared:
+            return socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, port))
+        return listener
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CommandError(f"Port {port} on {host} is in use by another program: choose another port.") from error

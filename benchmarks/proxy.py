@@ -1,17 +1,20 @@
 """What the proxy costs: a kernel's echo beside a direct connection, alone and while everything else is busy; and files beside nginx.
 
-    python -m benchmarks.proxy [--echoes 300] [--pages 50] [--seconds 10]
+    python -m benchmarks.proxy [--echoes 300] [--pages 50] [--seconds 10] [--proxies 1]
 
 It starts a whole Compute Grid in a folder of its own, launches JupyterLab, and runs a line in a kernel again and again, by turns
 over the proxy and straight to the pod: first alone, then with that many live pages open while pods change, and a query of five
 seconds that holds the database's write lock. Then `wrk` asks for a small and a large file of one nginx, straight, through another
-nginx and through our proxy. nginx and wrk are Debian's packages; without them that part is left out.
+nginx and through our proxies, the small one over 1, 4, 16 and 64 connections. nginx and wrk are Debian's packages; without them that part
+is left out. With `--echoes 0` the kernel is.
 """
 
 import argparse
 import asyncio
 import base64
 import json
+import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -26,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
+import psutil
 
 from benchmarks.marks import connect, percentile, running
 from benchmarks.wholegrid import change, create_executions, follow_page, log_in, pod
@@ -35,11 +39,14 @@ from tests.support.waiting import wait_until
 
 _NAMESPACE = "compute-grid"
 _FILES = {"small": 1024, "large": 8 * 2**20}
+_CONNECTIONS = {"small": (1, 4, 16, 64), "large": (16,)}
+_SAID = re.compile(r"^\s*(50%|99%|Requests/sec:|Transfer/sec:|Non-2xx[^:]*:)\s+(\S+)", re.MULTILINE)
 _NGINX = """
 user root; worker_processes 1; daemon off; pid nginx.pid; error_log stderr;
 events {{ worker_connections 1024; }}
 http {{
-  access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  access_log off; keepalive_requests 1000000000;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   upstream program {{ server {address}:{port}; keepalive 64; }}
   server {{ listen {address}:{port}; root {root}; }}
   server {{
@@ -212,14 +219,16 @@ async def make_reachable(grid: Grid, execution_id: str, address: str) -> None:
             assert answer.status == 200, await answer.text()
 
 
-def load(way: Way, path: str, seconds: int) -> str:
-    """What wrk says: requests and bytes a second."""
+def load(way: Way, path: str, connections: int, seconds: int) -> str:
+    """What wrk says: the latency of the middle and of one in a hundred, requests and bytes a second, and how many were refused."""
     headers = [part for name, value in way.headers.items() for part in ("-H", f"{name}: {value}")]
-    command = ["wrk", "-t1", "-c16", f"-d{seconds}s", *headers, f"{way.base}/{path}"]
+    command = ["wrk", "--latency", "-t1", f"-c{connections}", f"-d{seconds}s", *headers, f"{way.base}/{path}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    lines = [text.strip() for text in answer.splitlines()]
-    wanted = [text for text in lines if text.startswith(("Requests/sec", "Transfer/sec", "Non-2xx"))]
-    return "  ".join(" ".join(text.split()) for text in wanted)
+    return "  ".join(f"{name} {value:>8}" for name, value in _SAID.findall(answer))
+
+
+def proxies_of(grid: Grid) -> list[psutil.Process]:
+    return [process for process in grid.processes() if "proxy" in process.cmdline()]
 
 
 def report(title: str, times: Mapping[str, list[float]]) -> None:
@@ -231,34 +240,41 @@ def report(title: str, times: Mapping[str, list[float]]) -> None:
         print(f"  {name:<20} {shares}  ({len(delays)} echoes)")
 
 
-def measure_kernel(grid: Grid, options: argparse.Namespace) -> None:
+def measure(grid: Grid, options: argparse.Namespace) -> None:
     person = Session(grid, "scientist")
-    fields = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "title": "Echo"}
-    execution_id = person.launch(fields)
-    person.wait_for(execution_id, "Running", seconds=600)
-    ways = {
-        "straight to the pod": way_to_pod(grid, execution_id),
-        "through the proxy": way_through_proxy(grid, person, execution_id),
-    }
-    report("A kernel's echo, alone:", asyncio.run(echoes(ways, options.echoes)))
-    # The other pods are none of the controller's; it would clean them up.
     controller = next(process for process in grid.processes() if "controller" in process.cmdline())
+    ways = kernel_ways(grid, person) if options.echoes else {}
+    if ways:
+        report("A kernel's echo, alone:", asyncio.run(echoes(ways, options.echoes)))
+    # The other pods are none of the controller's; it would clean them up.
     controller.suspend()
     try:
-        report(f"With {options.pages} live pages and the slow query:", asyncio.run(busy_echoes(grid, ways, options)))
+        if ways:
+            title = f"With {options.pages} live pages and the slow query:"
+            report(title, asyncio.run(busy_echoes(grid, ways, options)))
         measure_files(grid, person, options)
     finally:
         controller.resume()
+
+
+def kernel_ways(grid: Grid, person: Session) -> dict[str, Way]:
+    fields = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "title": "Echo"}
+    execution_id = person.launch(fields)
+    person.wait_for(execution_id, "Running", seconds=600)
+    return {
+        "straight to the pod": way_to_pod(grid, execution_id),
+        "through the proxy": way_through_proxy(grid, person, execution_id),
+    }
 
 
 def measure_files(grid: Grid, person: Session, options: argparse.Namespace) -> None:
     if not (shutil.which("nginx") and shutil.which("wrk")):
         print("Left out: files beside nginx, because nginx or wrk is not installed.")
         return
+    address, port = "127.0.0.1", free_ports(2)
+    execution_id = create_executions(grid, 1, port=port)[0]  # sets Django up
     from grid.models import Execution, State
 
-    address, port = "127.0.0.1", free_ports(2)
-    execution_id = create_executions(grid, 1, port=port)[0]
     Execution.objects.filter(pk=execution_id).update(state=State.RUNNING)
     with serving_files(address, port) as front:
         asyncio.run(make_reachable(grid, execution_id, address))
@@ -268,10 +284,14 @@ def measure_files(grid: Grid, person: Session, options: argparse.Namespace) -> N
             "through nginx": Way(front),
             "through the proxy": way_through_proxy(grid, person, execution_id),
         }
+        proxies = proxies_of(grid)
         for name, size in _FILES.items():
-            print(f"A file of {size} bytes, 16 connections, {options.seconds} s:")
-            for way_name, way in ways.items():
-                print(f"  {way_name:<20} {load(way, name, options.seconds)}", flush=True)
+            for connections in _CONNECTIONS[name]:
+                print(f"{size} bytes, {connections} connections, {options.seconds} s, load {os.getloadavg()[0]:.1f}:")
+                for way_name, way in ways.items():
+                    print(f"  {way_name:<20} {load(way, name, connections, options.seconds)}", flush=True)
+        memory = ", ".join(f"{process.memory_info().rss / 2**20:.0f}" for process in proxies)
+        print(f"Memory of {len(proxies)} proxies: {memory} MiB")
 
 
 def _opens(person: Session, execution_id: str) -> bool:
@@ -285,14 +305,14 @@ def _opens(person: Session, execution_id: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("echoes", 300), ("pages", 50), ("seconds", 10)):
+    for name, default in (("echoes", 300), ("pages", 50), ("seconds", 10), ("proxies", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="compute-grid-bench-") as folder:
-        grid = Grid(Path(folder) / "var")
+        grid = Grid(Path(folder) / "var", proxies=options.proxies)
         grid.start()
         try:
-            measure_kernel(grid, options)
+            measure(grid, options)
         finally:
             grid.interrupt()
 

@@ -51,5 +51,8 @@ def test_further_proxies_are_like_the_first_and_hold_nothing_up(tmp_path: Path) 
     assert len({os.fspath(program.log) for program in (first, *more)}) == 3
     for program in more:
         assert (program.arguments, program.is_optional) == (first.arguments, True)
-        assert (first.environment["GRID_PROXY_METRICS_PORT"], program.environment["GRID_PROXY_METRICS_PORT"]) == ("8006", "0")
+        assert (first.environment["GRID_PROXY_METRICS_PORT"], program.environment["GRID_PROXY_METRICS_PORT"]) == (
+            "8006",
+            "0",
+        )
     assert "--share-port" in first.arguments

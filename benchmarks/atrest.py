@@ -1,16 +1,19 @@
 """What the controller costs while nothing happens: executions that all run, their pods, and nobody who changes anything.
 
-    .venv/bin/python -m benchmarks.atrest [EXECUTIONS] [SECONDS] [--profile]
+    .venv/bin/python -m benchmarks.atrest [EXECUTIONS] [SECONDS] [--departed] [--statements] [--profile]
 
-The real controller with its change feed, a SQLite file, rows and pods as the product makes them, a cluster in memory whose answers
-are part of what is measured. Reported: how long the first looks take, and then the CPU of the process as a share of one core, with
-the executions that were looked at and the queries that were made a minute.
+The real controller with its change feed, a SQLite file or the empty PostgreSQL database that DATABASE_URL names, rows and pods as the
+product makes them, a cluster in memory whose answers are part of what is measured. Reported: how long the first looks take, and then the
+CPU of the process as a share of one core, with the executions that were looked at, the calls of the database and the statements a minute;
+of PostgreSQL also what its server counts. With `--departed` all owners have lost access before, and their executions' time is not over.
+With `--statements` the most frequent statements are listed.
 """
 
 import argparse
 import asyncio
 import cProfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -27,7 +30,49 @@ NAMESPACE = "compute-grid"
 
 
 def main(options: argparse.Namespace) -> None:
-    asyncio.run(measure(running(options.executions), options))
+    from grid.models import Execution, Membership
+
+    executions = running(options.executions)
+    if options.departed:
+        Membership.objects.all().delete()
+        Execution.objects.update(access_lost_at=datetime.now(UTC))
+        for row in executions:
+            row.access_lost_at = datetime.now(UTC)
+    asyncio.run(measure(executions, options))
+
+
+class Statements:
+    """Counts the statements of all connections of this process, by their text, and on PostgreSQL what the server counts."""
+
+    def __init__(self) -> None:
+        from django.db import connection
+        from django.db.backends.signals import connection_created
+
+        self.counted: Counter[str] = Counter()
+        self._server_has = connection.vendor == "postgresql"
+        connection_created.connect(self._connected)
+
+    def _connected(self, connection: Any, **_: Any) -> None:
+        if self._count not in connection.execute_wrappers:
+            connection.execute_wrappers.append(self._count)
+
+    def _count(self, execute: Any, sql: str, *rest: Any) -> Any:
+        self.counted[sql] += 1
+        return execute(sql, *rest)
+
+    def of_server(self) -> tuple[int, int]:
+        """Return the transactions and the rows read until now; (0, 0) of SQLite. A session tells its own after a second at the earliest."""
+        from django.db import connection
+
+        if not self._server_has:
+            return 0, 0
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT xact_commit + xact_rollback, tup_returned + tup_fetched FROM pg_stat_database"
+                " WHERE datname = current_database()"
+            )
+            transactions, rows = cursor.fetchone()
+        return int(transactions), int(rows)
 
 
 def running(count: int) -> "Sequence[Execution]":
@@ -105,6 +150,7 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
         return await reconcile(self, execution_id)
 
     Reconciler.reconcile = looked  # type: ignore[method-assign]
+    statements = Statements()
     cluster, feed = cluster_of(executions), feed_of(period=CONTROLLER_PERIOD_SECONDS)
     controller = Controller(
         cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str), databases=Databases.shared(counted)
@@ -119,6 +165,8 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
     print(f"{time.process_time() - cpu:.0f} s of CPU")
     await asyncio.sleep(5)
     queries = looks = 0
+    before = await asyncio.to_thread(statements.of_server)
+    statements.counted.clear()
     began, cpu = time.perf_counter(), time.process_time()
     profile = cProfile.Profile()
     if options.profile:
@@ -127,7 +175,16 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
     profile.disable()
     took, used = time.perf_counter() - began, time.process_time() - cpu
     print(f"at rest for {took:.0f} s: {100 * used / took:.1f} % of a core; ", end="")
-    print(f"{looks * 60 / took:.0f} looks and {queries * 60 / took:.0f} calls of the database a minute")
+    minutes = took / 60
+    print(f"{looks / minutes:.0f} looks, {queries / minutes:.0f} calls of the database", end="")
+    print(f" and {statements.counted.total() / minutes:.0f} statements a minute")
+    counted = statements.counted.most_common(options.statements)
+    transactions, rows = await asyncio.to_thread(statements.of_server)
+    if transactions:
+        print(f"PostgreSQL: {(transactions - before[0]) / minutes:.0f} transactions, ", end="")
+        print(f"{(rows - before[1]) / minutes:,.0f} rows read a minute")
+    for sql, count in counted:
+        print(f"{count / minutes:8.1f}  {sql[:300]}")
     if options.profile:
         profile.print_stats("cumulative")
     task.cancel()
@@ -138,6 +195,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("executions", type=int, nargs="?", default=10_000)
     parser.add_argument("seconds", type=float, nargs="?", default=120.0)
+    parser.add_argument("--departed", action="store_true")
+    parser.add_argument("--statements", type=int, nargs="?", const=40, default=0)
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     in_database(lambda: main(given))

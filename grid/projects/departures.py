@@ -68,11 +68,11 @@ def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -
     if noted_only and not noted.exists():
         return []
     stopped = []
-    for execution in _concerned(data_plane):
+    limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
+    for execution in _concerned(data_plane, now - limit):
         if getattr(execution, "has_access"):  # noqa: B009 - annotated, so the type does not know it
             record_change(execution, {"access_lost_at": None}, Reason("AccessRegained", _of(execution)), by="", now=now)
             continue
-        limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
         is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit
         if not is_due and execution.access_lost_at is None:
             _record_loss(execution, limit, now)
@@ -98,10 +98,15 @@ def _record_loss(execution: Execution, limit: timedelta, now: datetime) -> None:
             tell_of_coming_stop(execution.pk, sentence_of(lost, ANYBODY), now=now, path=path)
 
 
-def _concerned(data_plane: str) -> Iterable[Execution]:
+def _concerned(data_plane: str, due: datetime) -> Iterable[Execution]:
+    """Return those with a loss or a return to record, and those to stop: who lost access by `due`. Thousands whose time is not over are
+    not read again every few seconds."""
     living = Execution.objects.in_data_plane(data_plane).unsettled().filter(LIVES)
     annotated = living.annotate(has_access=ExpressionWrapper(has_access(), output_field=BooleanField()))
-    concerned = annotated.filter(Q(has_access=False) | Q(access_lost_at__isnull=False))
+    regained = Q(has_access=True, access_lost_at__isnull=False)
+    to_note = Q(has_access=False, access_lost_at__isnull=True)
+    to_stop = Q(has_access=False, attached_to=None) & (Q(state=State.QUEUED) | Q(access_lost_at__lte=due))
+    concerned = annotated.filter(regained | to_note | to_stop)
     # As each second but few; Django takes longer to ask for whole rows than the database to find them.
     if not concerned.exists():
         return ()

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -61,6 +62,21 @@ def test_departed_owner_is_asked_about_once_however_much_waits(shop: Shop, djang
     with django_assert_num_queries(2):
         (reason,) = departed_owners(LOCAL).values()
     assert reason.code == NOT_CONTRIBUTOR
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("number", [1, 4])
+def test_losses_are_asked_about_once_until_their_time_is_over(
+    shop: Shop, number: int, django_assert_num_queries: Any
+) -> None:
+    now = timezone.now()
+    ids = [shop.launch(shop.people.teammate, after=second).pk for second in range(number)]
+    Execution.objects.filter(pk__in=ids).update(state=State.RUNNING, access_lost_at=now)
+    leave(shop)
+    for noted_only in (True, False):
+        with django_assert_num_queries(2 + noted_only):
+            assert stop_departed(LOCAL, now=now, noted_only=noted_only) == []
+    assert sorted(stop_departed(LOCAL, now=now + timedelta(minutes=10))) == sorted(ids)
 
 
 @in_world

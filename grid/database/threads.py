@@ -12,6 +12,7 @@ no pool of connections beside the pool of threads.
 """
 
 import asyncio
+import select
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -76,6 +77,18 @@ def _give_back() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:  # a caller in this thread would lose its transaction
             connection.close_if_unusable_or_obsolete()
+            if connection.vendor == "postgresql" and connection.connection is not None:
+                connection.health_check_done = _is_silent(connection.connection)
+
+
+def _is_silent(driver: Any) -> bool:
+    """Return whether the server has sent nothing since its last answer. One that has closed the connection has: so Django need not try it,
+    which takes a round trip and a transaction of each turn."""
+    if driver.closed:
+        return False
+    poll = select.poll()
+    poll.register(driver.fileno(), select.POLLIN)
+    return not poll.poll(0)
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Database work in threads: over which connections, and that none waits for another's query; and lookups of impossible numbers."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,6 +117,36 @@ async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
     await sync_to_async(end)(before)
     assert await threads.run(backend) != before
     await threads.close()
+
+
+@ON_POSTGRESQL
+async def test_a_kept_connection_is_not_tried_before_each_use() -> None:
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+
+    def transactions() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_force_next_flush()")
+            cursor.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+            count: int = cursor.fetchone()[0]
+            return count
+
+    before = await threads.run(transactions)
+    for _ in range(20):
+        await threads.run(User.objects.count)
+    assert await threads.run(transactions) - before < 30
+    await threads.close()
+
+
+def test_server_that_closes_a_connection_is_not_silent() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        driver = SimpleNamespace(closed=False, fileno=ours.fileno)
+        assert database._is_silent(driver)
+        theirs.close()
+        assert not database._is_silent(driver)
+        driver.closed = True
+        assert not database._is_silent(driver)
 
 
 async def answer(scope: Any, receive: Any, send: Any) -> None:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.database import in_database
 
 if TYPE_CHECKING:
+    from grid.controller.controller import Controller
+    from grid.database.seam import Databases
     from grid.models import Execution
     from tests.support.cluster import FakeCluster
 
@@ -42,14 +44,12 @@ def main(options: argparse.Namespace) -> None:
 
 
 class Statements:
-    """Counts the statements of all connections of this process, by their text, and on PostgreSQL what the server counts."""
+    """Counts the statements of all connections that are opened in this process from now on, by their text."""
 
     def __init__(self) -> None:
-        from django.db import connection
         from django.db.backends.signals import connection_created
 
         self.counted: Counter[str] = Counter()
-        self._server_has = connection.vendor == "postgresql"
         connection_created.connect(self._connected)
 
     def _connected(self, connection: Any, **_: Any) -> None:
@@ -60,19 +60,18 @@ class Statements:
         self.counted[sql] += 1
         return execute(sql, *rest)
 
-    def of_server(self) -> tuple[int, int]:
-        """Return the transactions and the rows read until now; (0, 0) of SQLite. A session tells its own after a second at the earliest."""
-        from django.db import connection
 
-        if not self._server_has:
-            return 0, 0
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT xact_commit + xact_rollback, tup_returned + tup_fetched FROM pg_stat_database"
-                " WHERE datname = current_database()"
-            )
-            transactions, rows = cursor.fetchone()
-        return int(transactions), int(rows)
+def server_counts() -> tuple[int, int]:
+    """Return the transactions of the database until now and the rows that it has read; (0, 0) of SQLite."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return 0, 0
+    counts = "xact_commit + xact_rollback, tup_returned + tup_fetched"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {counts} FROM pg_stat_database WHERE datname = current_database()")
+        transactions, rows = cursor.fetchone()
+    return int(transactions), int(rows)
 
 
 def running(count: int) -> "Sequence[Execution]":
@@ -127,45 +126,37 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 
 
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
-    from grid.controller.controller import Controller
-    from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
     from grid.database.seam import Databases
-    from grid.database.threads import background
-    from grid.executions.context import LaunchTarget
+    from grid.database.threads import DatabaseThreads
     from grid.executions.reconcile import Reconciler
     from grid.models import UsageInterval
-    from grid.models.dataplane import LOCAL
 
-    queries = looks = 0
-    reconcile = Reconciler.reconcile
+    calls = Counter[str]()
+    reconcile, run = Reconciler.reconcile, DatabaseThreads.run
 
-    async def counted(work: Any, /, *args: Any, **kwargs: Any) -> Any:
-        nonlocal queries
-        queries += 1
-        return await background.run(work, *args, **kwargs)
+    async def counted(self: DatabaseThreads, work: Any, /, *args: Any, **kwargs: Any) -> Any:
+        calls["database"] += 1
+        return await run(self, work, *args, **kwargs)
 
     async def looked(self: Reconciler, execution_id: str) -> float | None:
-        nonlocal looks
-        looks += 1
+        calls["look"] += 1
         return await reconcile(self, execution_id)
 
-    Reconciler.reconcile = looked  # type: ignore[method-assign]
-    statements = Statements()
-    cluster, feed = cluster_of(executions), feed_of(period=CONTROLLER_PERIOD_SECONDS)
-    controller = Controller(
-        cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str), databases=Databases.shared(counted)
-    )
-    assert feed is not None, "a file has a feed"
-    controller.listen_to(feed)
+    Reconciler.reconcile, DatabaseThreads.run = looked, counted  # type: ignore[method-assign]
+    threads = [DatabaseThreads(1, work) for work in ("reconciles", "polls", "due work")]
+    for each in threads:
+        each.open()
+    statements, cluster = Statements(), cluster_of(executions)
+    controller = controller_of(cluster, Databases(*(each.run for each in threads)))
     began, cpu = time.perf_counter(), time.process_time()
     task = asyncio.create_task(controller.run())
     while await UsageInterval.objects.acount() < len(executions) or not controller.idle:  # noqa: ASYNC110  no event of it
         await asyncio.sleep(0.5)
     print(f"first looks at {len(executions):,} executions: {time.perf_counter() - began:.0f} s, ", end="")
     print(f"{time.process_time() - cpu:.0f} s of CPU")
-    await asyncio.sleep(5)
-    queries = looks = 0
-    before = await asyncio.to_thread(statements.of_server)
+    await asyncio.sleep(15)  # until the server has counted what each session did
+    before = await asyncio.to_thread(server_counts)
+    calls.clear()
     statements.counted.clear()
     began, cpu = time.perf_counter(), time.process_time()
     profile = cProfile.Profile()
@@ -175,20 +166,42 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
     profile.disable()
     took, used = time.perf_counter() - began, time.process_time() - cpu
     print(f"at rest for {took:.0f} s: {100 * used / took:.1f} % of a core; ", end="")
-    minutes = took / 60
-    print(f"{looks / minutes:.0f} looks, {queries / minutes:.0f} calls of the database", end="")
-    print(f" and {statements.counted.total() / minutes:.0f} statements a minute")
-    counted = statements.counted.most_common(options.statements)
-    transactions, rows = await asyncio.to_thread(statements.of_server)
-    if transactions:
-        print(f"PostgreSQL: {(transactions - before[0]) / minutes:.0f} transactions, ", end="")
-        print(f"{(rows - before[1]) / minutes:,.0f} rows read a minute")
-    for sql, count in counted:
-        print(f"{count / minutes:8.1f}  {sql[:300]}")
+    await asyncio.to_thread(say_counts, calls, statements, before, took / 60, options.statements)
     if options.profile:
         profile.print_stats("cumulative")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+    await asyncio.gather(*(each.close() for each in threads))
+
+
+def controller_of(cluster: "FakeCluster", databases: "Databases") -> "Controller":
+    """The real controller with its change feed, which does what it does beside a cluster that has endpoints."""
+    from grid.controller.controller import Controller
+    from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+    from grid.executions.context import LaunchTarget
+    from grid.kube.resources import ENDPOINTS
+    from grid.models.dataplane import LOCAL
+
+    api_server = {"name": "kubernetes", "namespace": "default"}
+    cluster.put(ENDPOINTS, {"metadata": api_server, "subsets": [{"addresses": [{"ip": "10.0.0.1"}]}]})
+    feed = feed_of(period=CONTROLLER_PERIOD_SECONDS)
+    assert feed is not None, "a file has a feed"
+    controller = Controller(
+        cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str), databases=databases
+    )
+    controller.listen_to(feed)
+    return controller
+
+
+def say_counts(calls: Counter[str], statements: Statements, before: tuple[int, int], minutes: float, most: int) -> None:
+    counted, later = statements.counted.copy(), server_counts()
+    print(f"{calls['look'] / minutes:.0f} looks, {calls['database'] / minutes:.0f} calls of the database", end="")
+    print(f" and {counted.total() / minutes:.0f} statements a minute")
+    if any(later):
+        transactions, rows = ((now - then) / minutes for now, then in zip(later, before, strict=True))
+        print(f"PostgreSQL: {transactions:.0f} transactions, {rows:,.0f} rows read a minute")
+    for sql, count in counted.most_common(most):
+        print(f"{count / minutes:8.1f}  {sql[:300]}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from grid.accounts.backend import OPERATORS
 from grid.alerts.silences import silence_of, silences_in_force
@@ -83,6 +83,10 @@ def _named(alerts: Sequence[Alert]) -> str:
     return listed_up_to(NAMED, [name if count == 1 else f"{name} ({count})" for name, count in counts])
 
 
+def _untold() -> QuerySet[Alert]:
+    return Alert.objects.filter(_UNTOLD | _ENDS_UNTOLD)
+
+
 def _unsent(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], list[Alert], list[Alert]]:
     """Return what fires and what is over to tell operators, and what is over that they never knew, which has to be marked all the same."""
     rows = Alert.objects.select_for_update() if for_update else Alert.objects
@@ -106,7 +110,7 @@ class AlertNotifier:
         self._told_at: datetime | None = None
 
     def periodic(self) -> PeriodicTask:
-        return PeriodicTask("alert notices", LOOK_SECONDS, self.run_once)
+        return PeriodicTask("alert notices", LOOK_SECONDS, self.run_once, work=lambda now: _untold())
 
     async def run_once(self) -> None:
         """Tell what was there at the run before, with what has come since, unless something was told within the last minute."""

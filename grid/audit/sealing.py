@@ -19,6 +19,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from grid.audit.chain import GENESIS, ChainBroken, Link, SealedEntry, follow, hash_of
 from grid.core.translation import gettext as _
@@ -46,7 +47,7 @@ class Verified:
 
 def unsealed_count() -> int:
     """Return how many entries are not sealed; MOST_COUNTED + 1 for more than that."""
-    return AuditEntry.objects.filter(number__isnull=True).order_by()[: MOST_COUNTED + 1].count()
+    return _unsealed().order_by()[: MOST_COUNTED + 1].count()
 
 
 def head() -> Link:
@@ -55,7 +56,7 @@ def head() -> Link:
 
 def seal(now: datetime, at_most: int = BATCH) -> int:
     """Seal the next entries and return their number; 0 when all are sealed."""
-    unsealed = AuditEntry.objects.filter(number__isnull=True).order_by("pk")
+    unsealed = _unsealed().order_by("pk")
     if not unsealed.exists():
         return 0
     with transaction.atomic():
@@ -138,6 +139,10 @@ def _ends() -> tuple[Link, Link]:
     return Link(chain.anchor_number, chain.anchor_hash), Link(chain.head_number, chain.head_hash)
 
 
+def _unsealed() -> QuerySet[AuditEntry]:
+    return AuditEntry.objects.filter(number__isnull=True)
+
+
 def _locked() -> AuditChain:
     AuditChain.objects.get_or_create(pk=_CHAIN, defaults={"anchor_hash": GENESIS, "head_hash": GENESIS})
     return AuditChain.objects.select_for_update(no_key=True).get(pk=_CHAIN)
@@ -161,4 +166,4 @@ def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
         if total:
             logger.info("audit log sealed entries=%d link=%s", total, await database(head))
 
-    return PeriodicTask("audit sealing", PERIOD_SECONDS, run_once)
+    return PeriodicTask("audit sealing", PERIOD_SECONDS, run_once, work=lambda now: _unsealed())

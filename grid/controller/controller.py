@@ -125,7 +125,7 @@ class Controller:
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self.dry_runs = DryRuns(context, rng=self._rng)
-        self.periodic = PeriodicRunner(self._troubles, clock=clock, rng=self._rng)
+        self.periodic = PeriodicRunner(self._troubles, clock=clock, rng=self._rng, database=databases.due_work)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Subscribe to the feed of writes, before `run`. Without a feed, and while it is lost, the database is polled each second."""

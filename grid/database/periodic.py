@@ -8,24 +8,30 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 import msgspec
+from django.db import connection
+from django.db.models import QuerySet, Value
 
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.observability import telemetry
 
 logger = logging.getLogger(__name__)
 
 LONGEST_BACKOFF_SECONDS = 15.0
+ASK_SECONDS = 2.0  # between two questions which tasks have work
+WORKLESS_SECONDS = 60.0  # after which a task runs although none of its work was there
 _LONGEST_ERROR = 300
 
 
@@ -44,6 +50,9 @@ class PeriodicTask:
     that it returned; or `rest` times as long as it took, when that is longer. When it raises, it is tried again after `retry` (the
     interval, when None) or a growing delay, whichever is longer. It first runs `first_after` the start, once `ready` has returned.
     `woken_by` ends a pause; it is cleared before each run. `within` is entered before the first run, and left when the task ends.
+
+    `work` returns the rows without which a run does nothing. A runner with a database asks for those of all tasks in one statement, and
+    runs the task after its pause only once there are some, or a minute later.
     """
 
     name: str
@@ -56,6 +65,7 @@ class PeriodicTask:
     rest: float = 0.0
     woken_by: asyncio.Event | None = None
     within: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    work: Callable[[datetime], "QuerySet[Any]"] | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True):
@@ -79,12 +89,31 @@ class TaskRecord(msgspec.Struct, frozen=True):
         return self.started_at is not None and self.due_at is None
 
 
+def which_exist(querysets: "Sequence[QuerySet[Any]]") -> list[bool]:
+    """Return of each whether it has a row, all in one statement."""
+    parts = [rows.order_by().values_list(Value(1))[:1].query.sql_with_params() for rows in querysets]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {', '.join(f'EXISTS({sql})' for sql, _ in parts)}",
+            [value for _, params in parts for value in params],
+        )
+        return list(map(bool, cursor.fetchone()))
+
+
 class PeriodicRunner:
     """Runs periodic tasks, each in a task of its own, so that one that waits or fails holds up no other, and records how they go."""
 
-    def __init__(self, troubles: TroubleLog, *, clock: Callable[[], datetime], rng: random.Random) -> None:
-        self._troubles, self._clock, self._rng = troubles, clock, rng
+    def __init__(
+        self,
+        troubles: TroubleLog,
+        *,
+        clock: Callable[[], datetime],
+        rng: random.Random,
+        database: Database | None = None,
+    ) -> None:
+        self._troubles, self._clock, self._rng, self._database = troubles, clock, rng, database
         self._records: dict[str, TaskRecord] = {}
+        self._has_work: Mapping[str, asyncio.Event] = {}
 
     @property
     def records(self) -> Sequence[TaskRecord]:
@@ -95,9 +124,13 @@ class PeriodicRunner:
         self._records = {task.name: TaskRecord(task.name, task.interval, task.where) for task in tasks}
         if len(self._records) < len(tasks):
             raise ValueError(f"two periodic tasks have the same name: {sorted(task.name for task in tasks)}")
+        work = {task.name: task.work for task in tasks if task.work is not None and self._database is not None}
+        self._has_work = {name: asyncio.Event() for name in work}
         async with asyncio.TaskGroup() as group:
             for task in tasks:
                 group.create_task(self._repeat(task), name=f"periodic {task.name}")
+            if self._database is not None and work:
+                group.create_task(self._ask_for_ever(self._database, work), name="periodic work")
 
     async def _repeat(self, task: PeriodicTask) -> None:
         backoff = Backoff(longest=LONGEST_BACKOFF_SECONDS, rng=self._rng)
@@ -105,9 +138,12 @@ class PeriodicRunner:
             async with task.within():
                 if task.ready is not None:
                     await task.ready()
-                await self._pause(task, task.first_after)
+                await self._pause(task, task.first_after, task.woken_by)
                 while True:
-                    await self._pause(task, await self._run(task, backoff))
+                    seconds = await self._run(task, backoff)
+                    has_work = self._has_work.get(task.name)
+                    if not await self._pause(task, seconds, task.woken_by) and has_work is not None:
+                        await self._pause(task, WORKLESS_SECONDS, has_work)
         finally:
             telemetry.forget_periodic(task.name)
 
@@ -115,8 +151,9 @@ class PeriodicRunner:
         """Run the task once, and return the seconds until it is due again."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        if task.woken_by is not None:
-            task.woken_by.clear()
+        for event in (task.woken_by, self._has_work.get(task.name)):
+            if event is not None:
+                event.clear()
         self._change(task, started_at=self._clock(), due_at=None)
         try:
             pause = await task.run_once()
@@ -133,14 +170,30 @@ class PeriodicRunner:
             logger.info("periodic task works again task=%s failures=%d", task.name, failures)
         return max(task.interval * self._rng.uniform(0.9, 1.0) if pause is None else pause, task.rest * seconds)
 
-    async def _pause(self, task: PeriodicTask, seconds: float) -> None:
+    async def _pause(self, task: PeriodicTask, seconds: float, woken_by: asyncio.Event | None) -> bool:
+        """Return whether the event has ended the pause."""
         self._change(task, due_at=self._clock() + timedelta(seconds=seconds))
-        if task.woken_by is None:
+        if woken_by is None:
             await asyncio.sleep(seconds)
-            return
-        with contextlib.suppress(TimeoutError):
+            return False
+        try:
             async with asyncio.timeout(seconds):
-                await task.woken_by.wait()
+                return await woken_by.wait()
+        except TimeoutError:
+            return False
+
+    async def _ask_for_ever(
+        self, database: Database, work: "Mapping[str, Callable[[datetime], QuerySet[Any]]]"
+    ) -> None:
+        while True:
+            await asyncio.sleep(ASK_SECONDS)
+            due: Collection[bool] = [True] * len(work)  # each task then says itself what is wrong with the database
+            now = self._clock()
+            with contextlib.suppress(Exception):
+                due = await database(which_exist, [rows(now) for rows in work.values()])
+            for name, is_due in zip(work, due, strict=True):
+                if is_due:
+                    self._has_work[name].set()
 
     def _failed(self, task: PeriodicTask, error: Exception, seconds: float) -> None:
         record, text = self._records[task.name], _text_of(error)

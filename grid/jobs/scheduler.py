@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from grid.announcements.maintenance import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
@@ -98,6 +98,11 @@ class ScheduleRun:
 
     launched: Sequence[str] = ()
     is_still_due: bool = False
+
+
+def due_soon(now: datetime) -> QuerySet[Schedule]:
+    """Return what a look would run, or wait for."""
+    return Schedule.objects.filter(next_at__lte=now + timedelta(seconds=LOOK_SECONDS))
 
 
 def look_at_due(now: datetime, *, apart: Collection[int] = ()) -> ScheduleLook:
@@ -274,7 +279,7 @@ class JobScheduler:
 
     def periodic(self, *, after: Callable[[], Awaitable[None]]) -> PeriodicTask:
         """Return the task. It begins `after` what ended without a leader is known: else a schedule would skip for a run that has ended."""
-        return PeriodicTask("schedules", LOOK_SECONDS, self.run_once, ready=after)
+        return PeriodicTask("schedules", LOOK_SECONDS, self.run_once, ready=after, work=due_soon)
 
     async def run_once(self) -> float:
         """Run some of what is due, and return the seconds until the next run."""

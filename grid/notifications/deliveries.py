@@ -52,11 +52,15 @@ def wait_after(tries: int) -> timedelta:
     return min(LONGEST_WAIT, FIRST_WAIT * (1 << min(tries - 1, 30)))
 
 
+def due_deliveries(now: datetime) -> QuerySet[Delivery]:
+    return Delivery.objects.filter(next_try_at__lte=now)
+
+
 def take_due(
     channel: str, *, busy: Collection[int], at_most: int, now: datetime, turns: PersonTurns[int] | None = None
 ) -> list[Parcel]:
     """Take what is due for `at_most` people, in `turns` and then the longest waiting, without those who are `busy` or at their limit."""
-    due = Delivery.objects.filter(channel=channel, next_try_at__lte=now).exclude(user__in=busy)
+    due = due_deliveries(now).filter(channel=channel).exclude(user__in=busy)
     if not due.exists():  # as nearly each time; the rest takes Django longer to ask than the database to answer
         return []
     tried = Delivery.objects.filter(channel=channel, next_try_at__gt=now, tries__gt=0).exclude(payload__event__in=ALONE)

@@ -35,7 +35,7 @@ from grid.database.turns import PersonTurns
 from grid.edge.guarded_connector import GuardedConnector
 from grid.models import Delivery
 from grid.notifications.channels import callable_blocks
-from grid.notifications.deliveries import Parcel, record_result, take_due
+from grid.notifications.deliveries import Parcel, due_deliveries, record_result, take_due
 from grid.notifications.letters import SENT, Payload, SendResult, mail_text, subject, webhook_body
 
 logger = logging.getLogger(__name__)
@@ -193,7 +193,9 @@ class Sender:
     def periodic(self) -> PeriodicTask:
         """Return the task, which also runs as soon as there is room again."""
         within = functools.partial(contextlib.aclosing, self)
-        return PeriodicTask("notifications", LOOK_SECONDS, self.run_once, woken_by=self._has_ended, within=within)
+        return PeriodicTask(
+            "notifications", LOOK_SECONDS, self.run_once, woken_by=self._has_ended, within=within, work=due_deliveries
+        )
 
     async def run_once(self) -> None:
         """Begin to send what is due and has room, and let others have the database."""

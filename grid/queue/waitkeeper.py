@@ -17,7 +17,7 @@ from grid.kube.objects import Event, Pod, is_refused
 from grid.queue.wait_estimate import observing
 from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker
 from grid.queue.wait_estimate.observing import Observed, OnNode
-from grid.queue.wait_estimate.outcomes import keep_predictions
+from grid.queue.wait_estimate.outcomes import keep_predictions, start_waits
 
 KEEP_SECONDS = 10.0
 LIST_SECONDS = 60.0  # between two lists of the nodes
@@ -34,7 +34,10 @@ class WaitKeeper:
         self._lists_from = 0.0
 
     def periodic(self) -> PeriodicTask:
-        return PeriodicTask("expected waits", KEEP_SECONDS, self.run_once, first_after=KEEP_SECONDS)
+        plane = self._context.target.data_plane
+        return PeriodicTask(
+            "expected waits", KEEP_SECONDS, self.run_once, first_after=KEEP_SECONDS, work=lambda now: start_waits(plane)
+        )
 
     async def run_once(self) -> None:
         """Store what is expected now of those of whom nothing is stored yet, and what came of the others."""

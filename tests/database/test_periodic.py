@@ -3,13 +3,18 @@
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
+from django.db import OperationalError
 
 from grid.core.errors import ClusterUnavailable
-from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn, TaskRecord
+from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn, TaskRecord, which_exist
 from grid.database.trouble import TroubleLog
+from grid.models import User
 from grid.observability import telemetry
 from tests.support.shop import NOW
 from tests.support.virtual import cancelled, loop_time, passes, virtual_time
@@ -37,11 +42,10 @@ class Work:
         return [later - earlier - self._takes for earlier, later in zip(self.began_at, self.began_at[1:], strict=False)]
 
 
-def new_runner() -> PeriodicRunner:
+def new_runner(database: Any = None) -> PeriodicRunner:
     began = loop_time()
-    return PeriodicRunner(
-        TroubleLog(loop_time), clock=lambda: NOW + timedelta(seconds=loop_time() - began), rng=random.Random(1)
-    )
+    clock = lambda: NOW + timedelta(seconds=loop_time() - began)  # noqa: E731
+    return PeriodicRunner(TroubleLog(loop_time), clock=clock, rng=random.Random(1), database=database)
 
 
 async def record_after(seconds: float, *tasks: PeriodicTask) -> TaskRecord:
@@ -82,6 +86,45 @@ async def test_failures_back_off_with_jitter() -> None:
     assert work.pauses[0] == 1.0 < work.pauses[3] < work.pauses[5]
     assert min(work.pauses[5:9]) >= 7.5 and max(work.pauses[5:9]) <= 15.0 and len(set(work.pauses[5:9])) == 4
     assert work.pauses[9] <= 1.0  # it works again
+
+
+@virtual_time
+async def test_tasks_without_work_share_a_question_and_run_each_minute() -> None:
+    works, asked, began = [Work(), Work()], list[float](), loop_time()
+    due = {0: [False, False], 30: [False, True], 40: OperationalError("gone"), 42: [False, False]}
+
+    async def database(question: object, rows: Sequence[object]) -> Any:
+        assert len(rows) == 2
+        asked.append(loop_time() - began)
+        answer = due[max(second for second in due if second <= asked[-1])]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    tasks = [
+        PeriodicTask(f"task {n}", 2.0, work.run_once, work=lambda now: User.objects.all())
+        for n, work in enumerate(works)
+    ]
+    running = asyncio.create_task(new_runner(database).run(tasks))
+    await passes(110.0)
+    await cancelled(running)
+    assert asked == [pytest.approx(2.0 * place) for place in range(1, len(asked) + 1)]
+    first, second = ([round(at - began) for at in work.began_at] for work in works)
+    # Once at first, when the database did not say, and a minute after a pause.
+    assert first == [0, 40, 102]
+    assert second[:6] == [0, 30, 32, 34, 36, 38]
+
+
+@pytest.mark.django_db
+def test_existence_of_rows_of_many_tables_is_asked_in_a_statement(django_assert_num_queries: Any) -> None:
+    User.objects.create(username="ann", date_joined=NOW)
+    rows = [
+        User.objects.filter(date_joined__lte=NOW),
+        User.objects.filter(date_joined__gt=NOW),
+        Group.objects.filter(name="a"),
+    ]
+    with django_assert_num_queries(1):
+        assert which_exist([*rows, User.objects.order_by("pk")]) == [True, False, False, True]
 
 
 @virtual_time

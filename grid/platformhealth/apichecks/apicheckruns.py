@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from grid.audit.entries import write_entry
 from grid.core.errors import rejection
@@ -42,10 +42,13 @@ def ask(data_plane: str, installation: str, user: User, *, is_shared: bool, now:
     return run
 
 
-def open_runs(data_plane: str) -> list[ApiCheckRun]:
+def unfinished(data_plane: str) -> QuerySet[ApiCheckRun]:
     """Return the one that has not ended, and those whose objects are still to be deleted."""
-    is_open = Q(ended_at=None) | Q(is_clean=False)
-    return list(ApiCheckRun.objects.filter(is_open, data_plane=data_plane).order_by("pk"))
+    return ApiCheckRun.objects.filter(Q(ended_at=None) | Q(is_clean=False), data_plane=data_plane)
+
+
+def open_runs(data_plane: str) -> list[ApiCheckRun]:
+    return list(unfinished(data_plane).order_by("pk"))
 
 
 def begin(run: ApiCheckRun, now: datetime) -> bool:

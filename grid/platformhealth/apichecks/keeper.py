@@ -42,7 +42,10 @@ class ApiCheckKeeper:
     _has_swept: bool = field(default=False, init=False)
 
     def periodic(self) -> PeriodicTask:
-        return PeriodicTask("API checks", LOOK_SECONDS, self.run_once)
+        data_plane = self.target.data_plane
+        return PeriodicTask(
+            "API checks", LOOK_SECONDS, self.run_once, work=lambda now: apicheckruns.unfinished(data_plane)
+        )
 
     async def run_once(self) -> None:
         if not self._has_swept:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from grid.core.translation import gettext as _
 from grid.models import Execution, State, WaitPrediction
 from grid.queue.wait_estimate.estimate import estimates
@@ -69,11 +71,16 @@ def stage_of(state: str, *, is_crowded_out: bool) -> WaitPrediction.Stage:
     return WaitPrediction.Stage.ROOM if is_crowded_out else _STAGES[State(state)]
 
 
+def start_waits(data_plane: str) -> QuerySet[Execution]:
+    """Return the executions that wait for their start."""
+    return Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
+
+
 def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> int:
     """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted. What is
     measured is what pages tell, so those that have slots wait until they are `observed`, but not long."""
     _fill_in(data_plane)
-    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
+    rows = start_waits(data_plane)
     crowded = crowded_out(observed)
     seen = {*observed.new_nodes, *observed.on_node, *crowded}
     stages = {

@@ -40,7 +40,7 @@ PERIOD_SECONDS = 60.0
 _TRIES = 7  # 32 to 64 seconds with back-off
 # The Service of the API server, which writes the endpoints itself.
 _API_SERVER, _API_NAMESPACE = "kubernetes", "default"
-PORTS_SECONDS = 2.0  # between two looks at what is shared
+PORTS_SECONDS = 5.0  # between two looks at what is shared
 Resolve = Callable[[str], Awaitable[Iterable[str]]]
 
 

@@ -10,7 +10,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from grid.core.errors import Rejected
-from grid.executions.policykeeper import Network, PolicyKeeper
+from grid.executions.policykeeper import PORTS_SECONDS, Network, PolicyKeeper
 from grid.executions.stopping import request_stop
 from grid.kube.resources import NETWORK_POLICIES
 from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
@@ -187,7 +187,7 @@ async def test_shared_port_opens_in_seconds_and_revoked_one_closes() -> None:
     assert open_in(cluster) == [8000, 8888]
     for now, expected in (({8888, 8501}, [8000, 8501, 8888]), (None, [8000, 8501, 8888]), ({8888}, [8000, 8888])):
         ports.now = now if now is None else frozenset(now)
-        await passes(2)
+        await passes(PORTS_SECONDS)
         assert open_in(cluster) == expected
     kept.cancel()
 

@@ -64,7 +64,7 @@ MOST_BY_ID = 500  # above this number all rows are read instead
 AUDIT_SECONDS = 60.0
 # Everything that a reconcile reads is audited more often: rows by polling, pods and clusters' objects each minute, timeouts too. So
 # a full round over unchanged executions is only a safety net, and may be this slow.
-ROUND_SECONDS = 1200.0
+ROUND_SECONDS = 3600.0
 TICK_SECONDS = 1.0
 WORKERS = 8
 
@@ -93,7 +93,7 @@ class Controller:
         self._rng = rng or random.Random()
         self._queue = WorkQueue(lambda: Backoff(longest=30.0, rng=self._rng))
         self._known: dict[str, int] = {}
-        self._is_polled = False
+        self._is_polled = self._has_losses = False
         self._round: deque[str] = deque()  # executions still to be reconciled in this round
         self._owed = 0.0  # fraction of a reconcile that is due
         self._news: set[Change] = set()
@@ -191,15 +191,23 @@ class Controller:
 
     async def poll_overdue(self) -> None:
         """Poll for what time decides: owners who left a project too long ago, executions past their timeout, runs to retry, the queue."""
-        await self._stop_departed(noted_only=True)
-        self.runs.add(await self._database(jobruns.jobs_due, self._clock()))
-        await self._take_overdue()
+        if self._has_losses:  # else only a write, which is told, makes one
+            await self._stop_departed()
+        limits = self._context.limits
+        if await self._database(pollreads.is_anything_due, self._data_plane, limits, now=self._clock()):
+            self.runs.add(await self._database(jobruns.jobs_due, self._clock()))
+            await self._take_overdue()
+        else:
+            await self._note_outage()
 
     async def _take_overdue(self) -> None:
         self._context.limits, overdue = await self._database(pollreads.overdue, self._data_plane, now=self._clock())
         for id in overdue:
             self._queue.add(id)
         await self._admit()
+        await self._note_outage()
+
+    async def _note_outage(self) -> None:
         self._notice_outage()
         await self._downtimes.record(lambda entry: self._database(ledger.note_for_all, self._data_plane, entry))
 
@@ -226,10 +234,10 @@ class Controller:
         self._news.add(Change(id))
         self._has_news.set()
 
-    async def _stop_departed(self, *, noted_only: bool = False) -> None:
-        stop, now = departures.stop_departed, self._clock()
-        for id in await self._database(stop, self._data_plane, now=now, noted_only=noted_only):
+    async def _stop_departed(self) -> None:
+        for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
+        self._has_losses = await self._database(departures.has_losses, self._data_plane)
 
     def _take_versions(self, versions: Mapping[str, int]) -> None:
         for id, revision in versions.items():

@@ -8,6 +8,7 @@ is woken by the poll or by a request (`RunMover`, `WaitReasonWriter`, `DryRuns`,
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 
@@ -27,6 +28,7 @@ from grid.environments.revisionbuilds import RevisionBuilds
 from grid.executions.context import Context
 from grid.jobs.deadlines import DeadlineWatch
 from grid.jobs.scheduler import JobScheduler
+from grid.logs import knowledge
 from grid.logs.logshipping.shipper import LogShipper, PostsLines
 from grid.metrics.usage import CpuWindow, PodUsageSource
 from grid.nodes.nodekeeper import NodeKeeper
@@ -41,6 +43,8 @@ from grid.usage.budgets.keeper import BudgetKeeper
 from grid.usage.peaks import PeakKeeper
 from grid.workspaces.shutdown.observer import PodObserver
 from grid.workspaces.shutdown.records import ShutdownWatch
+
+KNOWLEDGE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ def periodic_tasks(
         ApiCheckKeeper(api, database, target, clock=clock, monotonic=context.monotonic).periodic(),
         PlaceholderKeeper(context).periodic(),
         WaitKeeper(context).periodic(),
+        PeriodicTask("knowledge base", KNOWLEDGE_SECONDS, partial(database, knowledge.refresh)),
     ]
     if settings.ALERTMANAGER_URL:
         tasks.append(SilenceSynchronizer(Alertmanager(settings.ALERTMANAGER_URL), database, clock).periodic())

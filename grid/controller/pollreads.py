@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grid.clusters import attached
+from grid.database.periodic import which_exist
 from grid.executions import ledger
 from grid.jobs import jobruns
 from grid.logs import knowledge
-from grid.models import State
+from grid.models import Execution, State
 from grid.queue import admission
 from grid.workspaces import workspaces
 
@@ -38,6 +39,17 @@ def admit(data_plane: str, *, now: datetime) -> admission.Admission:
     """Queue again the workspaces that restart and have stopped, and admit."""
     workspaces.resume_restarted(now=now)
     return admission.admit_next(data_plane, now=now)
+
+
+def is_anything_due(data_plane: str, limits: Mapping[State, int], *, now: datetime) -> bool:
+    """Return whether time has something to decide, or somebody is in the queue; in one statement, as nearly each time nothing has."""
+    due = (
+        Execution.objects.in_data_plane(data_plane).queued(),
+        ledger.too_long(data_plane, limits, now),
+        jobruns.runs_due(now),
+        workspaces.to_resume(),
+    )
+    return any(which_exist(due))
 
 
 def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:

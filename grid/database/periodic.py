@@ -5,7 +5,6 @@ nothing: for a moment two controllers may lead.
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -185,12 +184,16 @@ class PeriodicRunner:
     async def _ask_for_ever(
         self, database: Database, work: "Mapping[str, Callable[[datetime], QuerySet[Any]]]"
     ) -> None:
+        backoff, pause = Backoff(longest=LONGEST_BACKOFF_SECONDS, rng=self._rng), ASK_SECONDS
         while True:
-            await asyncio.sleep(ASK_SECONDS)
-            due: Collection[bool] = [True] * len(work)  # each task then says itself what is wrong with the database
+            await asyncio.sleep(pause)
             now = self._clock()
-            with contextlib.suppress(Exception):
-                due = await database(which_exist, [rows(now) for rows in work.values()])
+            try:
+                due: Collection[bool] = await database(which_exist, [rows(now) for rows in work.values()])
+                pause = ASK_SECONDS
+                backoff.reset()
+            except Exception:  # each task then says itself what is wrong with the database
+                due, pause = [True] * len(work), max(ASK_SECONDS, backoff.next())
             for name, is_due in zip(work, due, strict=True):
                 if is_due:
                     self._has_work[name].set()

@@ -16,7 +16,7 @@ from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition
 from grid.models import Execution, LifecycleEntry, StartUp, State
 from grid.models.environment import Kind
-from grid.models.execution import FINAL_STATES
+from grid.models.execution import FINAL_STATES, ExecutionQuerySet
 
 MOST_NOTED = 500
 _AT_ONCE = 500  # databases limit how many values one query names
@@ -122,11 +122,16 @@ def unsettled_work(data_planes: Collection[str], *, now: datetime) -> UnsettledW
 
 def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:
     """Return the timeouts as configured now, and the ids of executions that exceed the one of their state."""
-    limits, too_long = timeouts(), Q()
+    limits = timeouts()
+    return limits, list(too_long(data_plane, limits, now).values_list("pk", flat=True))
+
+
+def too_long(data_plane: str, limits: Mapping[State, int], now: datetime) -> ExecutionQuerySet:
+    """Return the executions that are in a state for longer than its limit, of which there is at least one."""
+    late = Q()
     for state, seconds in limits.items():
-        too_long |= Q(state=state, state_since__lt=now - timedelta(seconds=seconds))
-    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(too_long).order_by()
-    return limits, list(rows.values_list("pk", flat=True))
+        late |= Q(state=state, state_since__lt=now - timedelta(seconds=seconds))
+    return Execution.objects.in_data_plane(data_plane).unsettled().filter(late).order_by()
 
 
 def running_clusters(data_plane: str, known: Mapping[str, int]) -> tuple[Set[str], Sequence[RunningCluster]]:

@@ -53,7 +53,7 @@ def jobs_told(executions: Collection[str]) -> dict[str, int]:
 
 def jobs_due(now: datetime) -> dict[str, int]:
     """Return the jobs with a run whose time has come, with their owners, the longest due first."""
-    return dict(_due(now).values_list("job_id", "job__owner_id"))
+    return dict(runs_due(now).values_list("job_id", "job__owner_id"))
 
 
 def owners_of(job_ids: Collection[str]) -> dict[str, int]:
@@ -62,7 +62,7 @@ def owners_of(job_ids: Collection[str]) -> dict[str, int]:
 
 def longest_due(now: datetime) -> datetime | None:
     """Return since when the next step of a run has been due for longest; None when none is."""
-    return _due(now).values_list("next_attempt_at", flat=True).first()
+    return runs_due(now).values_list("next_attempt_at", flat=True).first()
 
 
 def all_jobs_due(now: datetime) -> dict[str, int]:
@@ -76,7 +76,7 @@ def _open() -> QuerySet[JobRun]:
     return JobRun.objects.filter(outcome="").order_by()
 
 
-def _due(now: datetime) -> QuerySet[JobRun]:
+def runs_due(now: datetime) -> QuerySet[JobRun]:
     return _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
 
 

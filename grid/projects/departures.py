@@ -57,16 +57,17 @@ def _departed(owner: User, project: Project) -> Reason | None:
     return Reason(NOT_CONTRIBUTOR, {**names, "views": role is not None})
 
 
-def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -> Sequence[str]:
+def has_losses(data_plane: str) -> bool:
+    """Return whether a loss is recorded whose time is not over; it takes a look at all that is active."""
+    return Execution.objects.in_data_plane(data_plane).unsettled().filter(access_lost_at__isnull=False).exists()
+
+
+def stop_departed(data_plane: str, *, now: datetime) -> Sequence[str]:
     """Record which executions in the data plane have an owner without access, and clear that of owners who are back. Request the stop of
     those whose time is over, or that wait in the queue, where nothing is lost; return the ids of the stopped.
 
-    A cluster that was launched with a workspace or job ends with it. With `noted_only` nothing is done unless a loss was recorded before:
-    all else follows a write, and this is much cheaper.
+    A cluster that was launched with a workspace or job ends with it.
     """
-    noted = Execution.objects.in_data_plane(data_plane).unsettled().filter(access_lost_at__isnull=False)
-    if noted_only and not noted.exists():
-        return []
     stopped = []
     limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
     for execution in _concerned(data_plane, now - limit):

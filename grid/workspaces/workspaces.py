@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from grid.announcements.maintenance import MAINTENANCE
 from grid.clusters.request import read_cluster_settings
@@ -131,14 +131,18 @@ def cancel_restart(workspace_id: str) -> bool:
     return bool(waiting.update(restart_requested_at=None))
 
 
+def to_resume() -> QuerySet[Workspace]:
+    """Return the workspaces that restart, and whose execution has settled."""
+    unsettled = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
+    return Workspace.objects.filter(~Exists(unsettled), restart_requested_at__isnull=False, deleted_at__isnull=True)
+
+
 def resume_restarted(*, now: datetime) -> list[str]:
     """Resume each workspace whose restart was asked for and whose execution has settled; return the new executions' ids. One that cannot
     be resumed stays stopped and keeps the reason. One that fails is told to the log, and keeps nobody else waiting. Raise only what
     concerns all: trouble of the database."""
-    unsettled = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
-    due = Workspace.objects.filter(~Exists(unsettled), restart_requested_at__isnull=False, deleted_at__isnull=True)
     resumed = []
-    for id in list(due.order_by("restart_requested_at").values_list("pk", flat=True)):
+    for id in list(to_resume().order_by("restart_requested_at").values_list("pk", flat=True)):
         try:
             resumed.append(_resume_restarted(id, now))
         except Exception as error:

@@ -73,9 +73,8 @@ def test_losses_are_asked_about_once_until_their_time_is_over(
     ids = [shop.launch(shop.people.teammate, after=second).pk for second in range(number)]
     Execution.objects.filter(pk__in=ids).update(state=State.RUNNING, access_lost_at=now)
     leave(shop)
-    for noted_only in (True, False):
-        with django_assert_num_queries(2 + noted_only):
-            assert stop_departed(LOCAL, now=now, noted_only=noted_only) == []
+    with django_assert_num_queries(2):
+        assert stop_departed(LOCAL, now=now) == []
     assert sorted(stop_departed(LOCAL, now=now + timedelta(minutes=10))) == sorted(ids)
 
 

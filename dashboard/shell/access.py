@@ -94,7 +94,7 @@ def viewer_of(user: AnyUser) -> Viewer | None:
 
 
 def viewers_of(users: Collection[SessionUser]) -> dict[int, Viewer]:
-    """Return the users of sessions as viewers by id, in one query."""
+    """Return the users as viewers by id, in one query."""
     # All members: they are few, and a query with a thousand ids in it takes longer than their rows.
     members = User.groups.through.objects.filter(group__name__in=GROUPS)
     groups: dict[int, list[str]] = {}
@@ -103,6 +103,11 @@ def viewers_of(users: Collection[SessionUser]) -> dict[int, Viewer]:
     roles = {user_id: _highest(names) for user_id, names in groups.items()}
     roles |= {user.pk: Role.ADMIN for user in users if user.is_superuser}
     return {user.pk: Viewer(user.pk, user.username, roles.get(user.pk, Role.PRACTITIONER)) for user in users}
+
+
+def viewer_in(user: SessionUser) -> Viewer:
+    """Return the user of a session, which was read with `GROUPS`, as a viewer."""
+    return Viewer(user.pk, user.username, Role.ADMIN if user.is_superuser else _highest(user.groups))
 
 
 def assign_role(user: User, role: Role) -> None:

@@ -5,7 +5,7 @@ table's keys are digests of it (`stored_key`), and all functions here that take 
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from http import HTTPStatus
@@ -17,7 +17,7 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
 from django.db import Error, IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
@@ -141,26 +141,49 @@ def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs:
     request.session[_AGENT] = "".join(filter(str.isprintable, agent))[:_AGENT_LENGTH]
 
 
+_LIMITS = {"idle": centralconfig.SESSION_IDLE, "absolute": centralconfig.SESSION_ABSOLUTE}
+_COLUMNS = (
+    "pk",
+    "auth_hash",
+    "seen_at",
+    "created_at",
+    "user_id",
+    "user__username",
+    "user__password",
+    "user__is_superuser",
+)
+
+
 class SessionUser(msgspec.Struct, frozen=True, gc=False):
     pk: int
     username: str
     is_superuser: bool
+    groups: tuple[str, ...] = ()
 
 
-def valid_users(session_keys: Collection[str]) -> dict[str, SessionUser]:
-    """Return stored key -> user for the logged-in sessions: within both limits, the account active, the password unchanged. Two queries,
-    however many are asked for, and no models, because all open pages ask each second."""
+def valid_users(session_keys: Collection[str], groups: Sequence[str] = ()) -> dict[str, SessionUser]:
+    """Return stored key -> user for the logged-in sessions, with those of the groups that the user is in: within both limits, the account
+    active, the password unchanged. One query, however many are asked for, and no models, because all open pages ask each second."""
     if not session_keys:
         return {}
-    rows = living_sessions(timezone.now()).filter(pk__in=set(session_keys), user__is_active=True)
+    now = timezone.now()
+    rows = Session.objects.filter(pk__in=set(session_keys), user__is_active=True, expire_date__gt=now)
     if not settings.DEMO:
         rows = rows.exclude(user__groups__name=DEMO_GROUP)
-    columns = rows.values_list("pk", "auth_hash", "user__password", "user_id", "user__username", "user__is_superuser")
-    return {
-        key: SessionUser(user_id, username, is_superuser)
-        for key, auth_hash, password, user_id, username, is_superuser in columns
-        if user_id is not None and any(constant_time_compare(auth_hash, valid) for valid in _auth_hashes(password))
-    }
+    memberships = User.groups.through.objects.filter(user=OuterRef("user"))
+    beside = {f"group_{place}": Exists(memberships.filter(group__name=name)) for place, name in enumerate(groups)}
+    beside |= {name: centralconfig.stored_override(limit) for name, limit in _LIMITS.items()}
+    users = {}
+    for row in rows.annotate(**beside).values(*_COLUMNS, *beside):
+        if not any(constant_time_compare(row["auth_hash"], valid) for valid in _auth_hashes(row["user__password"])):
+            continue
+        idle, absolute = (
+            timedelta(seconds=centralconfig.value_with(limit, row[name])) for name, limit in _LIMITS.items()
+        )
+        if row["seen_at"] > now - idle and row["created_at"] > now - absolute:
+            own = tuple(name for place, name in enumerate(groups) if row[f"group_{place}"])
+            users[row["pk"]] = SessionUser(row["user_id"], row["user__username"], row["user__is_superuser"], own)
+    return users
 
 
 async def holds(session_key: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from django.db import connection, transaction
+from django.db.models import Subquery
 
 from grid.configuration import general, lifetimes
 from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
@@ -69,6 +70,16 @@ def values_of(*settings: Setting) -> list[int]:
     """Return the values now in force, in the order of `settings`, with one query."""
     values = _values(settings)
     return [values[setting.key] for setting in settings]
+
+
+def stored_override(setting: Setting) -> Subquery:
+    """Return the setting's own override as a part of another query, for what is asked so often that each statement counts."""
+    return Subquery(ConfigRecord.objects.filter(namespace=NAMESPACE, key=setting.key).values("value")[:1])
+
+
+def value_with(setting: Setting, override: str | None) -> int:
+    """Return the value of a setting when this override of it is stored."""
+    return _value(setting, {} if override is None else {setting.key: override})
 
 
 def all_values() -> dict[str, int]:

@@ -20,11 +20,13 @@ from dashboard.shell.access import (
     may_read_execution,
     may_see_execution,
     role_of,
+    viewer_in,
     viewer_of,
     viewers_of,
 )
-from tests.accounts.test_sessions import in_session
-from tests.conftest import People
+from grid.accounts.sessions import valid_users
+from tests.accounts.test_sessions import in_session, key_of
+from tests.conftest import People, client_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ def test_highest_role_of_several_groups_counts(people: People) -> None:
     assert {user: role_of(user) for user in expected} == expected
     viewers = viewers_of([in_session(user) for user in expected])
     assert {user: viewers[user.pk].role for user in expected} == expected
+    sessions = {user: key_of(client_of(user)) for user in expected}
+    users = valid_users(sessions.values(), tuple(GROUPS))
+    assert {user: viewer_in(users[key]).role for user, key in sessions.items()} == expected
 
 
 def test_an_auditor_sees_all_and_changes_nothing(people: People) -> None:

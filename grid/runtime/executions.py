@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 TOPIC = "executions"
 OWNER = "owner"  # name of the index by owner
 PERIOD = 1.0  # between two comparisons while a page is open and no feed works
-IDLE_PERIOD = 10.0  # while no page is open, and while a feed works
+IDLE_PERIOD = 10.0  # while no page is open
+TOLD_PERIOD = 60.0  # while a feed works, which can lose a change without knowing; a write of our own that it does not tell is looked for
 WHOLE_PERIOD = 30.0  # names can change without the execution's row being written
 LONGEST_PERIOD = 600.0  # when a feed reports changed names too
 MERGE_SECONDS = 0.05  # changes reported within this time are read together
@@ -252,8 +253,8 @@ class ActiveExecutions:
         while True:
             self._awake.clear()
             news, self._news = self._news, set()
-            seldom = self._is_told or not self._hub.is_watched(TOPIC)
-            due_at, began = looked_at + (IDLE_PERIOD if seldom else PERIOD), loop.time()
+            period = TOLD_PERIOD if self._is_told else PERIOD if self._hub.is_watched(TOPIC) else IDLE_PERIOD
+            due_at, began = looked_at + period, loop.time()
             try:
                 if began >= min(due_at, self._doubted_at):
                     looked_at, self._doubted_at = began, float("inf")

@@ -20,7 +20,7 @@ from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub
 from grid.models import Environment, Execution, HardwareTier, Project, State
 from grid.runtime.executionrows import ExecutionRow, read_rows, read_versions
-from grid.runtime.executions import PUT_AT_ONCE, TOPIC, ActiveExecutions
+from grid.runtime.executions import PUT_AT_ONCE, TOLD_PERIOD, TOPIC, ActiveExecutions
 from tests.conftest import People
 from tests.executions.executing import ROW
 from tests.support.changefeed import ScriptedFeed
@@ -229,11 +229,11 @@ async def test_working_feed_compares_versions_rarely_and_reads_no_row() -> None:
     async with following(database, feed) as executions:
         database.reads.clear()
         with executions._hub.subscribe({"executions"}):
-            await passes(100)
-        assert 8 <= len(database.reads) <= 11
+            await passes(600)
+        assert 9 <= len(database.reads) <= 11
         assert set(map(str, database.reads)) == {"versions"}
         database.write("one", state="failed")  # which the feed does not tell
-        await passes(11)
+        await passes(TOLD_PERIOD + 1)
         assert row_of(executions, "one").state == "failed"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KNOWLEDGE_SECONDS = 10.0
-VERBOSITY_SECONDS = 5.0
+VERBOSITY_SECONDS = 10.0
 
 
 def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:

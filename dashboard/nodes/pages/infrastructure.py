@@ -28,7 +28,7 @@ from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, Liv
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.live import Fragment
-from grid.configuration import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
+from grid.configuration import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, values_of
 from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.requests import Amounts
@@ -201,15 +201,13 @@ def _about_pool(pod: Pod | None) -> Hashable:
 
 
 AUTOSCALER = "cluster-autoscaler"
-RULES_SECONDS = 2.0  # how long a page may use old settings after a change
+RULES_SECONDS = 10.0  # how long a page may use old settings after a change
 _DEFAULT_RULES = ScaleDownRules(threshold_percent=UNNEEDED_THRESHOLD.default, unneeded_seconds=UNNEEDED_SECONDS.default)
 
 
 async def read_rules() -> ScaleDownRules:
-    values = await database.pages.run(all_values)
-    return ScaleDownRules(
-        threshold_percent=values[UNNEEDED_THRESHOLD.key], unneeded_seconds=values[UNNEEDED_SECONDS.key]
-    )
+    percent, seconds = await database.pages.run(values_of, UNNEEDED_THRESHOLD, UNNEEDED_SECONDS)
+    return ScaleDownRules(threshold_percent=percent, unneeded_seconds=seconds)
 
 
 async def rules_in_force(rules: PeriodicRead[ScaleDownRules]) -> ScaleDownRules:

@@ -219,8 +219,9 @@ else:
 # few threads. So it is for the controller, whose steps are short. Commands and migrations have no limit: changing tables may take its time.
 STATEMENT_SECONDS = 30.0
 # Of a thread's connection, in seconds: opening one for each query costs more than most queries, and one that has failed, or is to
-# a file that another was put in place of, is left soon. A server's connection is tried before it is used again.
-DATABASES["default"].setdefault("CONN_MAX_AGE", 10)
+# a file that another was put in place of, is left soon. A server's, for which a process of the server reads its catalog anew, is kept for
+# longer, and tried before it is used again where the server has sent anything (`grid.database.threads`).
+DATABASES["default"].setdefault("CONN_MAX_AGE", 60 if "postgresql" in DATABASES["default"]["ENGINE"] else 10)
 DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # --- Cluster ---------------------------------------------------------------------------------------------------------

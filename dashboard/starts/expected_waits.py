@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from dashboard.shell.pages.periodic import PeriodicRead
+from dashboard.shell.pages.periodic import FIRST_SECONDS, PeriodicRead
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line, wait_note
 from grid.core.reasons import ANYBODY, Reader
 from grid.database import threads as database
@@ -74,8 +74,8 @@ class ExpectedWaits:
         self._read: PeriodicRead[WaitsRead] | None = None
         self.latest: WaitsRead | None = None
 
-    async def value(self, runtime: Runtime) -> WaitsRead | None:
-        self.latest = await self._read_in(runtime).value(SECONDS)
+    async def value(self, runtime: Runtime, *, patience: float = FIRST_SECONDS) -> WaitsRead | None:
+        self.latest = await self._read_in(runtime).value(SECONDS, patience=patience)
         return self.latest
 
     def begin(self, runtime: Runtime) -> None:

@@ -8,28 +8,34 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from dashboard.queue.pages import queue
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
+from dashboard.shell.access import Role, Viewer
 from dashboard.shell.fragments import render_fragment
+from dashboard.starts.expected_waits import ExpectedWaits, WaitsRead
 from dashboard.starts.viewmodels.expected_wait import wait_line
 from grid.executions.stopping import request_stop
 from grid.models import AuditEntry, Notification, NotificationChoice, State, User
 from grid.models.dataplane import LOCAL
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
 from grid.queue.wait_estimate.inputs import WaitEstimate
-from grid.runtime import Runtime
+from grid.runtime import Runtime, new_runtime
 from tests.conftest import People, client_of
 from tests.executions.executing import ROW, make_execution, make_project, read_executions
 from tests.queue.test_at_once import at_once
 from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 from tests.support.shop import NOW, Shop
+from tests.support.virtual import loop_time, passes, virtual_time
 
 MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def two(people: People, runtime: Runtime) -> dict[str, str]:
-    """One that the owner waits for, and one of a stranger, by title."""
+def two(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """One that the owner waits for, and one of a stranger, by title. The page waits for what is expected, on a slow machine too."""
+    monkeypatch.setattr(queue, "FIRST_WAITS_SECONDS", 30.0)
     ours = make_execution(people.owner, make_project(people.owner, people.teammate), state=State.QUEUED, title="Ours")
     theirs = make_execution(
         people.stranger, make_project(people.stranger, id="other"), state=State.QUEUED, title="Theirs"
@@ -48,6 +54,22 @@ def test_people_see_their_own_position_and_operators_see_all(two: dict[str, str]
     every = client_of(people.operator).get("/queue/").text
     assert "Ours" in every and "Theirs" in every and "/queue/" + two["Ours"] in every
     assert "2 executions wait for a slot." in every
+
+
+@virtual_time
+async def test_first_paint_waits_a_moment_for_long_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, viewer = ExpectedWaits(), Viewer(1, "olga", Role.OPERATOR)
+
+    async def simulated(runtime: Runtime) -> WaitsRead:
+        await passes(0.8)
+        return WaitsRead(NOW)
+
+    monkeypatch.setattr(expected, "_computed", simulated)
+    monkeypatch.setattr(queue, "EXPECTED", expected)
+    page, runtime = queue.QueuePage(), new_runtime({LOCAL: FakeCluster()})
+    assert await page.read_in_time(runtime, viewer, None) is None
+    assert loop_time() == pytest.approx(queue.FIRST_WAITS_SECONDS)
+    assert await page.read(runtime, viewer, None) == WaitsRead(NOW)
 
 
 def test_owner_reads_which_operator_holds_and_why(two: dict[str, str], people: People, runtime: Runtime) -> None:

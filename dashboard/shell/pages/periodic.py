@@ -34,13 +34,13 @@ class PeriodicRead(Generic[T]):
         self._began_at: datetime | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def value(self, within: float, *, waits: bool = False) -> T | None:
-        """Return the value, and begin to read it again when it is older than `within` seconds. Wait for the first one for `FIRST_SECONDS`,
-        and return None if it has not come by then. With `waits`, only who begins a reading waits, for each."""
+    async def value(self, within: float, *, waits: bool = False, patience: float = FIRST_SECONDS) -> T | None:
+        """Return the value, and begin to read it again when it is older than `within` seconds. Wait for the first one for `patience`
+        seconds, and return None if it has not come by then. With `waits`, only who begins a reading waits, for each."""
         before = self._reading
         self.begin(within)
         if self._reading is not None and (self._reading is not before if waits else self._value is None):
-            await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
+            await asyncio.wait({self._reading}, timeout=patience)
         return self._value
 
     def begin(self, within: float) -> T | None:

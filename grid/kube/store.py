@@ -7,7 +7,9 @@ await between two reads. Every applied change makes `version` grow by one and is
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from grid.core.translation import gettext as _
 from grid.kube.hub import NAME, Hub, Topic
@@ -58,6 +60,7 @@ class Store(Generic[T]):
     """Objects keyed `namespace/name` (or `name`), with named indexes.
 
     An index is a function from an object to one text; objects for which it says "" are not in that index.
+    With `has_heartbeats`, an object of which nothing but its version has changed is the one that we had, and takes the version over.
     `share` is called with a changed object, which nobody knows yet, and what it was, and may let the first have parts of the second.
     A store that has heard nothing for SILENCE_LIMIT seconds calls itself stale even when nothing seems broken.
     """
@@ -68,13 +71,14 @@ class Store(Generic[T]):
         *,
         indexes: Mapping[str, Callable[[T], str]] | None = None,
         share: Callable[[T, T], None] = lambda changed, known: None,
+        has_heartbeats: bool = False,
     ) -> None:
         self.name = name
         self.version = 0
         self._objects: dict[str, T] = {}
         self._index_of = dict(indexes or {})
         self._indexes: dict[str, dict[str, dict[str, T]]] = {index: {} for index in self._index_of}
-        self._share = share
+        self._share, self._has_heartbeats = share, has_heartbeats
         self._listeners: list[Listener[T]] = []
         self._synced = False
         self.heard_at: float | None = None  # when the cluster was last heard, on the reflector's clock; None for never
@@ -128,7 +132,7 @@ class Store(Generic[T]):
         """Add or replace one object; return False when it is what we had."""
         key = changed.metadata.key
         old = self._objects.get(key)
-        if old is not None and old == changed:
+        if old is not None and (old == changed or (self._has_heartbeats and _is_heartbeat(old, changed))):
             return False
         if old is not None:
             self._share(changed, old)
@@ -197,6 +201,17 @@ class Store(Generic[T]):
         del group[key]
         if not group:
             del self._indexes[index][value]
+
+
+def _is_heartbeat(known: HasMetadata, changed: HasMetadata) -> bool:
+    """Return whether they differ in the version alone, which `known` then takes over: of a heartbeat nothing else is kept here."""
+    was: Any = known.metadata
+    new: Any = changed.metadata
+    version = new.resource_version
+    msgspec.structs.force_setattr(new, "resource_version", was.resource_version)
+    is_heartbeat = bool(known == changed)
+    msgspec.structs.force_setattr(was if is_heartbeat else new, "resource_version", version)
+    return is_heartbeat
 
 
 def announce(store: Store[T], hub: Hub) -> None:

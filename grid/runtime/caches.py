@@ -179,6 +179,7 @@ class DataPlaneCaches:
         )
         self.nodes: Store[Node] = Store(
             "nodes",
+            has_heartbeats=True,
             indexes={"pool": pool_of, "node_group": lambda node: names_as_text(pool_of(node), node.metadata.labels)},
         )
         self.events = EventStore()

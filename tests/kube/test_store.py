@@ -66,6 +66,21 @@ def test_changed_pod_shares_its_unchanged_spec_and_labels() -> None:
     assert (ready.spec.node_name, ready.status.phase) == ("n1", "Running")
 
 
+def test_heartbeat_is_no_change_and_leaves_the_newest_version() -> None:
+    nodes, told = Store[Node]("nodes", indexes={"pool": lambda node: "p"}, has_heartbeats=True), []
+    nodes.subscribe(lambda old, new: told.append((old, new)))
+    body = node("n1")
+    for version in ("7", "8"):
+        body["metadata"]["resourceVersion"] = version
+        assert nodes.apply(decode(body, Node)) is (version == "7")
+    (known,) = nodes.by("pool", "p")
+    assert (known, nodes.version, len(told)) == (nodes.get("n1"), 1, 1)
+    assert known.metadata.resource_version == "8"
+    body["metadata"] |= {"resourceVersion": "9", "labels": {"a": "b"}}
+    assert nodes.apply(decode(body, Node))
+    assert (known.metadata.resource_version, nodes.version) == ("8", 2)
+
+
 def test_listeners_are_told_what_was_and_what_is() -> None:
     pods = store()
     changes: list[tuple[Pod | None, Pod | None]] = []

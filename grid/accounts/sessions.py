@@ -171,10 +171,10 @@ def valid_users(session_keys: Collection[str], groups: Sequence[str] = ()) -> di
     if not settings.DEMO:
         rows = rows.exclude(user__groups__name=DEMO_GROUP)
     memberships = User.groups.through.objects.filter(user=OuterRef("user"))
-    beside = {f"group_{place}": Exists(memberships.filter(group__name=name)) for place, name in enumerate(groups)}
-    beside |= {name: centralconfig.stored_override(limit) for name, limit in _LIMITS.items()}
+    annotated = {f"group_{place}": Exists(memberships.filter(group__name=name)) for place, name in enumerate(groups)}
+    annotated |= {name: centralconfig.stored_override(limit) for name, limit in _LIMITS.items()}
     users = {}
-    for row in rows.annotate(**beside).values(*_COLUMNS, *beside):
+    for row in rows.annotate(**annotated).values(*_COLUMNS, *annotated):
         if not any(constant_time_compare(row["auth_hash"], valid) for valid in _auth_hashes(row["user__password"])):
             continue
         idle, absolute = (

@@ -67,14 +67,14 @@ def test_changed_pod_shares_its_unchanged_spec_and_labels() -> None:
 
 
 def test_heartbeat_is_no_change_and_leaves_the_newest_version() -> None:
-    nodes, told = Store[Node]("nodes", indexes={"pool": lambda node: "p"}, has_heartbeats=True), []
-    nodes.subscribe(lambda old, new: told.append((old, new)))
+    nodes, changes = Store[Node]("nodes", indexes={"pool": lambda node: "p"}, has_heartbeats=True), []
+    nodes.subscribe(lambda old, new: changes.append((old, new)))
     body = node("n1")
     for version in ("7", "8"):
         body["metadata"]["resourceVersion"] = version
         assert nodes.apply(decode(body, Node)) is (version == "7")
     (known,) = nodes.by("pool", "p")
-    assert (known, nodes.version, len(told)) == (nodes.get("n1"), 1, 1)
+    assert (known, nodes.version, len(changes)) == (nodes.get("n1"), 1, 1)
     assert known.metadata.resource_version == "8"
     body["metadata"] |= {"resourceVersion": "9", "labels": {"a": "b"}}
     assert nodes.apply(decode(body, Node))

@@ -58,12 +58,21 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
 
 
 async def create_all(
-    api: KubeApi, spec: ExecutionSpec, build: Callable[[str], Sequence[Manifest]], *, namespace: str, has_sidecars: bool
+    api: KubeApi,
+    spec: ExecutionSpec,
+    build: Callable[[str], Sequence[Manifest]],
+    *,
+    claims: set[str],
+    has_sidecars: bool,
 ) -> None:
     """Create the missing objects of a run, of which `build` makes the manifests for the anchor's uid; without native sidecars what stands
     beside the program is ordinary containers. What need not know each other is asked for at once, since each answer may take seconds: the
-    anchor and the claims; what the pod refers to; the pod and what refers to it. Raise NameTaken, or the API server's error."""
-    anchor, *_claims = await create_at_once(api, [made for made in build("") if not made.owned], spec.id)
+    anchor and those of its claims that are not among the known ones; what the pod refers to; the pod and what refers to it. Raise
+    NameTaken, or the API server's error."""
+    shared = [made for made in build("") if not made.owned]
+    wanted = {made.name for made in shared if made.resource == VOLUME_CLAIMS}
+    anchor, *_claims = await create_at_once(api, [made for made in shared if made.name not in wanted & claims], spec.id)
+    claims |= wanted
     owned = [made for made in build(str(anchor["metadata"]["uid"])) if made.owned]
     first = next((at for at, made in enumerate(owned) if made.resource == PODS), len(owned))
     await create_at_once(api, owned[:first], spec.id)

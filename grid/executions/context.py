@@ -41,7 +41,7 @@ class NotYet(GridError):
 @dataclass(slots=True)
 class Context:
     """The context of one term of leadership. `database` and `due_work` are of its `Databases`. `invalidated` are executions whose cached
-    pods have turned out wrong; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
+    pods have turned out wrong; `claims` are the names of volume claims that were created or existed, and may be gone since; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
     nothing times out yet. `remote_files` reads what an execution's remote repository asks for, and `node_templates` what new nodes of
     pools look like, from the database."""
 
@@ -55,6 +55,7 @@ class Context:
     clock: Callable[[], datetime]
     monotonic: Callable[[], float]
     invalidated: set[str] = field(default_factory=set)
+    claims: set[str] = field(default_factory=set)
     limits: Mapping[State, int] = field(default_factory=dict)
     remote_files: Callable[[ExecutionSpec], Mapping[str, str]] = field(kw_only=True)
     node_templates: Callable[[], Mapping[str, NodeTemplate]] = field(kw_only=True)

@@ -35,6 +35,7 @@ ENDING_LOOK_SECONDS = 5.0
 RETRY_SECONDS = 10.0
 NOT_YET_SECONDS = 1.0
 NAMESPACE_SECONDS = 1.0
+SEEN_SECONDS = 1.0  # in which the watch shows what was created, and has it reconciled: before, only the API server would know of it
 NOT_ALLOWED = "not_allowed"
 
 
@@ -174,10 +175,11 @@ class Reconciler:
         now = self._context.clock()
         written = {"reason": CREATED, **columns, **_clock(row, CREATED, now)}
         await self._database(ledger.update, row, written, now=now)
-        return 0.0
+        return 0.0 if self._objects(row).is_seen(row) else SEEN_SECONDS
 
     async def _not_found(self, row: LedgerRecord, error: NotFound) -> float:
         """Create the namespace, which is what is missing as a rule; say so of a kind of object that the cluster does not know."""
+        self._context.claims.clear()  # which have gone with it
         try:
             await apply.ensure_namespace(self._context.api, self._context.namespace)
         except NotAllowed as refused:

@@ -13,10 +13,12 @@ from typing import Any, Protocol
 
 from grid.core.errors import GridError
 from grid.core.reasons import Reason
+from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.beside import programs
 from grid.diagnosis.containers import explain_terminated
+from grid.diagnosis.held import is_unplaced, scheduler_message
 from grid.executions import apply, ingress, ledger, manifests, progress
 from grid.executions.context import Context, NotYet
 from grid.executions.kinds import NO_VARIABLES, kind_of
@@ -27,6 +29,7 @@ from grid.executions.spec import parse_spec
 from grid.kube.objects import Pod
 from grid.models import Kind, State
 
+_MISSING_CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)" not found')
 AWAITS_CLUSTER = "awaits_cluster"  # the cluster's timeouts count meanwhile, not this execution's
 
 
@@ -83,7 +86,7 @@ class Runs:
             )
             return [*made, *ingress.objects(spec, **owned)]
 
-        await apply.create_all(context.api, spec, build, namespace=context.namespace, has_sidecars=has_sidecars)
+        await apply.create_all(context.api, spec, build, claims=context.claims, has_sidecars=has_sidecars)
         return {"reason_values": {"kind": row.kind}}
 
     async def follow(self, row: LedgerRecord) -> Finding:
@@ -91,6 +94,7 @@ class Runs:
         pod = await self.main_pod(row)
         if pod is not None:
             await self._note_restarts(row, pod)
+            await self._create_missing_claims(row, pod)
         seen = ObservedPod(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
         change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         if pod is not None and progress.waits_for_a_node(change, pod):
@@ -121,6 +125,16 @@ class Runs:
         if new:
             await self._context.database(ledger.note_events, row.id, new)
             self._noted[row.id] = new[-1].count
+
+    async def _create_missing_claims(self, row: LedgerRecord, pod: Pod) -> None:
+        """Create again the claims for lack of which the scheduler leaves the pod: one that was known may have been deleted since."""
+        context = self._context
+        message = scheduler_message(pod, context.events.about_pod(pod)) if is_unplaced(pod) else ""
+        if missing := set(_MISSING_CLAIM.findall(message)):
+            claims = manifests.volume_claims(
+                parse_spec(row), namespace=context.namespace, storage=context.target.storage
+            )
+            await apply.create_at_once(context.api, [claim for claim in claims if claim.name in missing], row.id)
 
     async def audit(self) -> set[str]:
         """Return no execution: the controller's own audit compares all pods."""

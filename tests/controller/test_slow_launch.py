@@ -11,9 +11,9 @@ from grid.core.errors import Rejected
 from grid.executions import apply
 from grid.executions.manifests import Manifest
 from grid.kube.objects import RawObject
-from grid.kube.resources import CONFIG_MAPS, SECRETS, VOLUME_CLAIMS, Resource
+from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS, Resource
 from tests.controller.world import World, fresh, in_world
-from tests.support.builders import NAMESPACE
+from tests.support.builders import NAMESPACE, condition
 from tests.support.cluster import FakeCluster
 from tests.support.shop import Shop
 from tests.support.virtual import loop_time, virtual_time
@@ -40,21 +40,58 @@ def slowed(cluster: FakeCluster) -> dict[float, list[str]]:
 
 @in_world
 async def test_run_is_created_in_three_answers(shop: Shop) -> None:
-    """Also of a project whose claims exist, and the pod after all that it refers to."""
+    """Also of a project whose claims exist, of which this controller does not know yet; and the pod after all that it refers to."""
     world = World()
-    controller = world.controller()
     shop.launch()
-    await world.step(controller)
+    await world.step(world.controller())
     world.behave()
     second = shop.launch()
     asked = slowed(world.cluster)
-    await world.step(controller)
+    await world.step(world.controller())
     assert fresh(second).state == "deploying"
     creations = {at: kinds for at, kinds in asked.items() if any("create" in kind for kind in kinds)}
     assert creations == {
         0.0: ["create ConfigMap", "create PersistentVolumeClaim", "create PersistentVolumeClaim"],
         2.0: ["create Secret"],
         4.0: ["create Pod"],
+    }
+
+
+@in_world
+async def test_launch_with_known_claims_takes_few_requests(shop: Shop) -> None:
+    """From the request until it runs."""
+    world = World()
+    controller = world.controller()
+    first = shop.launch()
+    await world.rounds(controller, 4)
+    asked = len(world.cluster.requests)
+    second = shop.launch()
+    await world.rounds(controller, 4)
+    assert [fresh(each).state for each in (first, second)] == ["running", "running"]
+    asked_for_second = [f"{each.verb} {each.resource.kind}" for each in world.cluster.requests[asked:]]
+    assert asked_for_second == ["create ConfigMap", "create Secret", "create Pod"]
+
+
+@in_world
+async def test_known_claim_that_is_gone_is_created_again(shop: Shop) -> None:
+    world = World()
+    controller = world.controller()
+    shop.launch()
+    await world.step(controller)
+    claims = world.cluster.objects(VOLUME_CLAIMS)
+    for claim in claims:
+        world.cluster.remove(VOLUME_CLAIMS, claim["metadata"]["name"], namespace=NAMESPACE)
+    second = shop.launch()
+    await world.step(controller)
+    assert not world.cluster.objects(VOLUME_CLAIMS)
+    pod = world.pod_of(second)
+    gone = " ".join(f'persistentvolumeclaim "{claim["metadata"]["name"]}" not found.' for claim in claims)
+    message = f"0/3 nodes are available: {gone}"
+    pod["status"]["conditions"] = [condition("PodScheduled", "False", reason="Unschedulable", message=message)]
+    world.cluster.put(PODS, pod)
+    await world.step(controller)
+    assert {claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS)} == {
+        claim["metadata"]["name"] for claim in claims
     }
 
 

@@ -96,7 +96,7 @@ def with_waits(
     expected = question.expected
     if code == "waits_for_room":
         room = async_to_sync(_room)(runtime, question.pods, first.pk, now)
-        wait = expected_wait(list(unit), now, Observed(room=room))
+        wait = expected_wait(list(unit), now, runtime, Observed(room=room))
         expected = launch_wait(wait, how_right(WaitPrediction.Stage.ROOM))
     return replace(
         question,
@@ -257,7 +257,7 @@ def question_of(
     closed, queue = outlook.closed, outlook.place
     expected: tuple[str, ...] = ()
     if closed is None and queue is not None and queue.position > 0 and not queue.for_good:
-        expected = launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED))
+        expected = launch_wait(expected_wait(list(unit), now, get_runtime()), how_right(WaitPrediction.Stage.QUEUED))
     return launch.FitQuestion(
         pods=tuple(pods),
         slots=sum(row.slots for row in unit),

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from math import inf
+from threading import Lock
 
 from dashboard.shell.pages.periodic import FIRST_SECONDS, PeriodicRead
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line, wait_note
@@ -11,11 +13,11 @@ from grid.core.reasons import ANYBODY, Reader
 from grid.database import threads as database
 from grid.models import DataPlane, Execution, WaitPrediction
 from grid.queue.takeover import current_takeover, takeover_sentence
-from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.inputs import WaitEstimate
+from grid.queue.wait_estimate.estimate import estimate_of, estimates
+from grid.queue.wait_estimate.inputs import WaitEstimate, WaitFacts
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import Accuracy, crowded_out, read_accuracy, stage_of
-from grid.queue.wait_estimate.reading import read_facts
+from grid.queue.wait_estimate.reading import read_facts, with_launch
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow
 from grid.runtime.starts import STARTING, observed_starts
@@ -52,13 +54,39 @@ def how_right(stage: WaitPrediction.Stage) -> str:
     return read_accuracy().get(stage, Accuracy()).sentence
 
 
-def expected_wait(launch: list[Execution], now: datetime, observed: Observed | None = None) -> WaitEstimate | None:
+SECONDS = 5.0
+
+
+class SharedFacts:
+    """The facts of each data plane that launches which are only asked about have in common, read at most every few seconds: they are of all
+    active executions and much of the history. Who asks meanwhile in another thread waits for that instead of reading them too."""
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._read: dict[str, tuple[float, WaitFacts]] = {}
+        self._lock = Lock()
+
+    def of(self, data_plane: str, now: datetime, runtime: Runtime) -> WaitFacts:
+        with self._lock:
+            if self._runtime is not runtime:
+                self._runtime, self._read = runtime, {}
+            at, facts = self._read.get(data_plane, (-inf, None))
+            if facts is None or not 0 <= runtime.monotonic() - at < SECONDS:
+                facts = read_facts(data_plane, now)
+                self._read[data_plane] = runtime.monotonic(), facts
+            return facts
+
+
+_FACTS = SharedFacts()
+
+
+def expected_wait(
+    launch: list[Execution], now: datetime, runtime: Runtime, observed: Observed | None = None
+) -> WaitEstimate | None:
     """Return what a launch, with its cluster if any, has to expect; `observed` may show its pods as the last that wait for room."""
     first = launch[0]
-    return estimates(read_facts(first.data_plane_id, now, launch, observed=observed)).get(first.pk)
-
-
-SECONDS = 5.0
+    facts = with_launch(_FACTS.of(first.data_plane_id, now, runtime), launch, now, observed=observed)
+    return estimate_of(facts, first.pk)
 
 
 def stands_still(runtime: Runtime) -> bool:

@@ -41,9 +41,9 @@ class NotYet(GridError):
 @dataclass(slots=True)
 class Context:
     """The context of one term of leadership. `database` and `due_work` are of its `Databases`. `invalidated` are executions whose cached
-    pods have turned out wrong; `claims` are the names of volume claims that were created or existed, and may be gone since; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
-    nothing times out yet. `remote_files` reads what an execution's remote repository asks for, and `node_templates` what new nodes of
-    pools look like, from the database."""
+    pods have turned out wrong; `claims` are the names of volume claims that were created or existed, and may be gone since; `limits` are
+    the timeouts of states in seconds, as the controller has read them last, and without any nothing times out yet. `remote_files` reads
+    what an execution's remote repository asks for, and `node_templates` what new nodes of pools look like, from the database."""
 
     api: KubeApi
     database: Database

@@ -1,5 +1,6 @@
 """Expected waits come from what was seen and keep the rules of admission; what is stored of them, and how often nodes are listed."""
 
+from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from typing import Any
@@ -14,11 +15,11 @@ from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
 from grid.models.dataplane import LOCAL
 from grid.queue.quota import QuotaSnapshot, admit
-from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.inputs import SurvivalCurve
+from grid.queue.wait_estimate.estimate import estimate_of, estimates
+from grid.queue.wait_estimate.inputs import SurvivalCurve, WaitFacts, Work
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import Accuracy, accuracy_of, keep_predictions, read_accuracy
-from grid.queue.wait_estimate.reading import read_facts
+from grid.queue.wait_estimate.reading import COLUMNS, facts_of, read_facts
 from grid.queue.wait_estimate.simulation import Holder, Simulation
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.world import World, in_world
@@ -79,6 +80,49 @@ def test_queue_before_a_single_place_is_served_in_sequence() -> None:
     queue = QuotaSnapshot(tuple(waiting(name, after=place) for place, name in enumerate("abc")), (), 9, {"small": 1})
     starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda unit: 100.0).starts()
     assert starts == {"a": 30, "b": 130, "c": 230}
+
+
+@given(moved_snapshots())
+def test_estimate_alone_is_that_among_all(snapshot: QuotaSnapshot) -> None:
+    """Of what was moved too; in a line of others, or before a tier with a maximum, the same others count."""
+    ended = {("on", "workspace"): SurvivalCurve([(60.0, True)] * 8 + [(600.0, True)] * 8)}
+    waiting = {
+        part.execution_id: Work(part.execution_id, Holder(unit.user, part.tiers, part.slots), (*ended,), (*ended,))
+        for unit in snapshot.waiting
+        for part in unit.parts
+    }
+    holding = {
+        f"h{n}": Work(f"h{n}", Holder(n, ("small", "large")[n % 2 :], 1), (*ended,), (*ended,)) for n in range(4)
+    }
+    facts = WaitFacts(snapshot, waiting | holding, ended, ended)
+    for id, estimate in estimates(facts).items():
+        alone = estimate_of(facts, id) if any(unit.execution_id == id for unit in snapshot.waiting) else None
+        assert alone is None or replace(alone, position=estimate.position) == estimate
+
+
+def test_sets_of_all_executions_are_made_once() -> None:
+    compared = 0
+
+    class Id(str):
+        """Has the hash of others, so that a set tells how often it is made of them."""
+
+        def __hash__(self) -> int:
+            return len(self)
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return super().__eq__(other)
+
+    def of(count: int) -> int:
+        nonlocal compared
+        compared = 0
+        row = dict.fromkeys(COLUMNS) | {"kind": "app", "slots_reserved_at": NOW, "state": "running", "tier_id": "t"}
+        rows = [row | {"id": Id(f"{number:04}")} for number in range(count)]
+        facts_of(QuotaSnapshot((waiting("a"),), (), 1), rows, (), NOW)
+        return compared
+
+    assert of(20) < 5 * of(10)  # the square of it, for its hashes; not the cube
 
 
 def ended(shop: Shop, count: int, *, started: float, seconds: float) -> None:

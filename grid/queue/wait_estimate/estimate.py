@@ -3,6 +3,7 @@ those of the grid's own history; pure. What the history does not tell is not kno
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 
 from grid.announcements.maintenance import MAINTENANCE
@@ -61,6 +62,33 @@ def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
             estimate = starting.after_room(facts, facts.works[unit.execution_id], room)
         expected.update({part.execution_id: estimate for part in unit.parts})
     return expected
+
+
+def estimate_of(facts: WaitFacts, id: str) -> WaitEstimate | None:
+    """Return the estimate of one waiting unit without those that it never meets: who shares neither its owner nor, through others perhaps,
+    a tier that may become full. Its position is among the rest."""
+    return estimates(_met_by(facts, id)).get(id)
+
+
+def _met_by(facts: WaitFacts, id: str) -> WaitFacts:
+    waiting, maxima = facts.snapshot.waiting, facts.snapshot.tier_maximum
+    if any(unit.rank is not None or unit.back_at is not None for unit in waiting):
+        return facts  # what was moved stands where it does because of all others
+    users, count = {unit.user for unit in waiting if unit.execution_id == id}, 0
+    tiers = set[str]()
+    while count < len(users) + len(tiers):
+        count = len(users) + len(tiers)
+        tiers |= {tier for unit in waiting if unit.user in users for tier in unit.tiers if tier in maxima}
+        users |= {unit.user for unit in waiting if not tiers.isdisjoint(unit.tiers)}
+    room = facts.observed.room
+    there = {occupant.execution for occupant in room.occupants} | {seeker.execution for seeker in room.seekers}
+    works = {
+        work.id: work
+        for work in facts.works.values()
+        if work.holder.user in users or not tiers.isdisjoint(work.holder.tiers) or work.id in there
+    }
+    near = tuple(unit for unit in waiting if unit.user in users)
+    return replace(facts, snapshot=replace(facts.snapshot, waiting=near), works=works)
 
 
 def _run(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from grid.models import Execution, StartUp
 from grid.queue import snapshot
-from grid.queue.quota import QuotaSnapshot, tier_pair
+from grid.queue.quota import Holding, QuotaSnapshot, tier_pair
 from grid.queue.wait_estimate.inputs import QUEUED, Key, SurvivalCurve, WaitFacts, Work, placed, with_node
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.simulation import Holder
@@ -81,7 +81,8 @@ def facts_of(
                 paces.setdefault(_pool(row), []).append((pulling / size, True))
     waiting = {part.execution_id for unit in snapshot.waiting for part in unit.parts}
     holding = {row.id for row in active if row.slots_reserved_at is not None and row.slots_freed_at is None}
-    works = {row.id: _work(row, now) for row in active if row.id in waiting | holding}
+    known = waiting | holding
+    works = {row.id: _work(row, now) for row in active if row.id in known}
     life_curves, start_curves = ({k: SurvivalCurve(seen) for k, seen in curves.items()} for curves in (lives, starts))
     pace_curves = {pool: SurvivalCurve(values[:RECENT_PULLS]) for pool, values in paces.items()}
     return WaitFacts(snapshot, works, life_curves, start_curves, pace_curves, sizes, observed or Observed())
@@ -131,20 +132,11 @@ def _start_keys(row: WaitRow) -> tuple[Key, ...]:
     return ("in", row.kind, row.node_pool, row.environment_id), ("pool", row.kind, row.node_pool)
 
 
-def read_facts(
-    data_plane: str, now: datetime, launch: Sequence[Execution] = (), *, observed: Observed | None = None
-) -> WaitFacts:
-    """Return the facts of a data plane, with `launch`, one unit that is not stored, and what is `observed` of those that start."""
-    queue = snapshot.peek(data_plane, launch, now=now)
+def read_facts(data_plane: str, now: datetime, *, observed: Observed | None = None) -> WaitFacts:
+    """Return the facts of a data plane, and what is `observed` of those that start."""
+    queue = snapshot.peek(data_plane, now=now)
     executions = Execution.objects.in_data_plane(data_plane)
     active = [WaitRow(*values) for values in executions.unsettled().order_by().values_list(*WaitRow._fields)]
-    active += [
-        WaitRow(
-            *(row.pk, row.kind, row.owner_id, row.tier_id, row.head_tier_id, row.environment_id),
-            *(row.node_pool, row.head_node_pool, row.slots, row.state),
-        )
-        for row in launch
-    ]
     # Each data plane's history is a part of that of all; the index of the history is by the time of the end alone.
     ended = Execution.objects.filter(ended_at__isnull=False, slots_reserved_at__isnull=False)
     latest = ended.order_by("-ended_at", "-pk").values_list(*WaitRow._fields[:-1])[:HISTORY]
@@ -155,6 +147,28 @@ def read_facts(
     both = {row.id for row in active}
     waiting = tuple(unit for unit in queue.snapshot.waiting if all(part.execution_id in both for part in unit.parts))
     return facts_of(replace(queue.snapshot, waiting=waiting), active, rows, now, observed)
+
+
+def with_launch(
+    known: WaitFacts, launch: Sequence[Execution], now: datetime, *, observed: Observed | None = None
+) -> WaitFacts:
+    """Return facts that were read a moment ago with `launch`, one unit that is not stored, in the queue as it is now. All that its owner
+    has is as it is now too; what others have begun or ended since is not."""
+    first, works = launch[0], dict(known.works)
+    queue = snapshot.peek(first.data_plane_id, launch, now=now).snapshot
+    if _of_user(queue, first.owner_id, but=first.pk) != _of_user(known.snapshot, first.owner_id):
+        own = Execution.objects.in_data_plane(first.data_plane_id).unsettled().filter(owner=first.owner_id).order_by()
+        works = {id: work for id, work in works.items() if work.holder.user != first.owner_id}
+        works |= {row["id"]: _work(row, now) for row in own.values(*COLUMNS, STOPS_AT) if row["slots_freed_at"] is None}
+    works |= {row.pk: _work({name: getattr(row, name) for name in COLUMNS}, now) for row in launch}
+    waiting = tuple(unit for unit in queue.waiting if all(part.execution_id in works for part in unit.parts))
+    return replace(known, snapshot=replace(queue, waiting=waiting), works=works, observed=observed or Observed())
+
+
+def _of_user(queue: QuotaSnapshot, user: int, *, but: str = "") -> tuple[set[str], set[Holding]]:
+    """Return what waits of a user, and what the user's executions hold."""
+    waiting = {unit.execution_id for unit in queue.waiting if unit.user == user and unit.execution_id != but}
+    return waiting, {held for held in queue.holding if held.user == user}
 
 
 def usual_pull(size: int, pace: SurvivalCurve) -> float | None:

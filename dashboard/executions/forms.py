@@ -24,16 +24,18 @@ from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launchrequest import LaunchRequest, environments_for, projects_for, tiers_for
+from grid.executions.launchrequest import LaunchRequest, OfferedTiers, StoredRows, environments_for, projects_for
 from grid.executions.request import validate
 from grid.models import Environment, Execution, HardwareTier, Job, Project, User
 
 
 @dataclass(frozen=True, slots=True)
 class SectionPlace:
-    """For what a section is made. `slots` are free; `like` is a section of the same user and kind, whose offers need not be read again."""
+    """For what a section is made. `slots` are free; `like` is a section of the same user and kind, whose offers need not be read again;
+    `tiers` are those of the whole form."""
 
     user: User
+    tiers: OfferedTiers
     initial: Mapping[str, Any]
     environment: Environment | None
     slots: int
@@ -138,9 +140,23 @@ def linked(query: Mapping[str, str]) -> dict[str, Any]:
     return asked | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
 
 
-def _choice(label: str, required: str, invalid: str) -> "forms.ModelChoiceField[Any]":
+class OfferedRowField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """One of the `rows` that its form offers, which are read once for the page and for what was sent."""
+
+    rows: Iterable[Any] = ()
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values:
+            return None
+        chosen = next((row for row in self.rows if str(row.pk) == str(value)), None)
+        if chosen is None:
+            raise forms.ValidationError(self.error_messages["invalid_choice"], code="invalid_choice")
+        return chosen
+
+
+def _choice(label: str, required: str, invalid: str) -> OfferedRowField:
     errors = {"required": required, "invalid_choice": invalid}
-    return forms.ModelChoiceField(label=label, queryset=None, empty_label=None, error_messages=errors)
+    return OfferedRowField(label=label, queryset=None, empty_label=None, error_messages=errors)
 
 
 class MachineForm(forms.Form):
@@ -166,8 +182,9 @@ class MachineForm(forms.Form):
         super().__init__(data, initial=dict(initial))
         self.user = user
         self.environments: QuerySet[Environment] = like.environments if like else environments_for(user, kind)
-        self.tiers: QuerySet[HardwareTier] = like.tiers if like else tiers_for(user, kind)
-        self._offered: dict[str, QuerySet[Any]] = {}
+        self.all_tiers = like.all_tiers if like else OfferedTiers(user)
+        self.tiers: list[HardwareTier] = like.tiers if like else self.all_tiers.of(kind)
+        self._offered: dict[str, Iterable[Any]] = {}
         # Fields for which nothing is chosen, because what was asked for is not offered.
         self.withheld: frozenset[str] = frozenset()
         self.offer("environment", self.environments)
@@ -178,10 +195,10 @@ class MachineForm(forms.Form):
         """True when the form was sent and has errors, here or in a section."""
         return self.is_bound and not self.is_valid()
 
-    def offer(self, name: str, queryset: QuerySet[Any]) -> None:
+    def offer(self, name: str, rows: Iterable[Any]) -> None:
         field = self.fields[name]
-        assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = self._offered[name] = queryset
+        assert isinstance(field, OfferedRowField)
+        field.rows = self._offered[name] = rows
 
     def chosen(self, name: str) -> str:
         """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any."""
@@ -219,21 +236,28 @@ class LaunchForm(MachineForm):
         slots: int = 0,
         pools: Pools | None = None,
         like: "LaunchForm | None" = None,
+        is_submitted: bool = False,
     ) -> None:
-        """Create the form; `slots` of the user are free, `pools` is None while the nodes are not known."""
+        """Create the form; `slots` of the user are free, `pools` is None while the nodes are not known. Of one that is submitted, whoever
+        stores the request validates it, unless its kind stores it in a way of its own."""
         super().__init__(data, user=user, kind=kind, initial=initial or {}, like=like)
         self.kind = kind
         self.pools = pools
+        self._is_submitted = is_submitted
         section, self.attached_kind = SECTIONS.get(kind), attached_kind(kind)
         self.has_machine = section is None or section.has_machine
         self.projects: QuerySet[Project] = like.projects if like else projects_for(user)
         self.offer("project", self.projects)
         if not self.has_machine:
             del self.fields["environment"], self.fields["tier"]
-        environment = self.chosen_row("environment")
-        self._place = SectionPlace(user, self.initial, environment, slots, False, like.own if like else None)
-        self._like = like
+        self._slots, self._like = slots, like
         self.own: LaunchSection | None = section.offered(data, self._place) if section is not None else None
+
+    @cached_property
+    def _place(self) -> SectionPlace:
+        like = self._like.own if self._like else None
+        environment = self.chosen_row("environment")
+        return SectionPlace(self.user, self.all_tiers, self.initial, environment, self._slots, False, like)
 
     @cached_property
     def attached(self) -> LaunchSection | None:
@@ -263,9 +287,14 @@ class LaunchForm(MachineForm):
             )
             self.add_error(None, refusal)
         are_read = [section.is_valid() for section in self.sections]
-        if all(are_read) and not self.errors:
-            self.add_problems(validate(self.request, pools=self.pools))
+        if all(are_read) and not self.errors and not (self._is_submitted and self.own is None):
+            self.add_problems(validate(self.request, pools=self.pools, stored=self.stored))
         return cleaned
+
+    @cached_property
+    def stored(self) -> StoredRows:
+        """The rows of the request as they are now, for a page that stores nothing; each is read once."""
+        return StoredRows(self.request)
 
     @cached_property
     def request(self) -> LaunchRequest:
@@ -293,7 +322,7 @@ class LaunchForm(MachineForm):
     def withhold(self, asked: Mapping[str, Any]) -> list[str]:
         """Choose nothing where what was asked for is not offered, and return a sentence for each such field."""
         wanted = {name: str(asked[name]) for name in _NOT_OFFERED if name in self.fields and asked.get(name)}
-        gone = [name for name, id in wanted.items() if not self._offered[name].filter(pk=id).exists()]
+        gone = [name for name, id in wanted.items() if all(str(row.pk) != id for row in self._offered[name])]
         self.withheld = frozenset(gone)
         of_sections = [section.not_offered(asked) for section in (self.attached, self.own) if section is not None]
         return [*(_NOT_OFFERED[name] for name in gone), *chain.from_iterable(of_sections)]

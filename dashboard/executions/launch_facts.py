@@ -96,7 +96,7 @@ def with_waits(
     expected = question.expected
     if code == "waits_for_room":
         room = async_to_sync(_room)(runtime, question.pods, first.pk, now)
-        wait = expected_wait(list(unit), now, runtime, Observed(room=room))
+        wait = expected_wait(list(unit), now, runtime, observed=Observed(room=room))
         expected = launch_wait(wait, how_right(WaitPrediction.Stage.ROOM))
     return replace(
         question,
@@ -217,7 +217,7 @@ def tier_cards(
 
 def drafted(form: LaunchForm, now: datetime) -> list[Execution]:
     """Return the rows that the form would store, with the ids that they would have; the form must be valid."""
-    return draft(form.request, now=now, execution_id=form.execution_id())
+    return draft(form.request, now=now, execution_id=form.execution_id(), stored=form.stored)
 
 
 def check_of(form: LaunchForm, known: launch.ClusterKnown, *, is_awaited: bool) -> launch.CheckLine | None:
@@ -257,7 +257,9 @@ def question_of(
     closed, queue = outlook.closed, outlook.place
     expected: tuple[str, ...] = ()
     if closed is None and queue is not None and queue.position > 0 and not queue.for_good:
-        expected = launch_wait(expected_wait(list(unit), now, get_runtime()), how_right(WaitPrediction.Stage.QUEUED))
+        expected = launch_wait(
+            expected_wait(list(unit), now, get_runtime(), queue=outlook.queue), how_right(WaitPrediction.Stage.QUEUED)
+        )
     return launch.FitQuestion(
         pods=tuple(pods),
         slots=sum(row.slots for row in unit),

@@ -42,14 +42,25 @@ def kinds_for(user: User) -> set[str]:
     return {kind for kind in offered.values_list("kind", flat=True).distinct() if kind in LAUNCHABLE_KINDS}
 
 
-def tiers_for(user: User, kind: str, framework: str = "") -> QuerySet[HardwareTier]:
+def tiers_for(user: User, kind: str, framework: str = "") -> list[HardwareTier]:
     """Return the tiers that the user may choose for `kind`; for clusters of the framework, or of any framework when it is ""."""
-    if not user.is_active:
-        return HardwareTier.objects.none()
-    offered = HardwareTier.objects.filter(is_visible=True, is_archived=False).values_list("pk", "kinds")
-    # SQLite cannot search in JSON lists; there are a few dozen tiers at most.
-    fitting = {pk for pk, kinds in offered if _is_for(kinds, kind, framework)}
-    return HardwareTier.objects.filter(pk__in=fitting - _closed_to(user))
+    return OfferedTiers(user).of(kind, framework)
+
+
+class OfferedTiers:
+    """All tiers that the user may choose for anything, read once: there are a few dozen at most, and SQLite cannot search in JSON lists."""
+
+    def __init__(self, user: User) -> None:
+        self._user = user
+
+    def of(self, kind: str, framework: str = "") -> list[HardwareTier]:
+        return [tier for tier in self._rows if _is_for(tier.kinds, kind, framework)]
+
+    @cached_property
+    def _rows(self) -> list[HardwareTier]:
+        closed = _closed_to(self._user) if self._user.is_active else set()
+        offered = HardwareTier.objects.filter(is_visible=True, is_archived=False) if self._user.is_active else ()
+        return [tier for tier in offered if tier.pk not in closed]
 
 
 def wrong_tier(

@@ -34,9 +34,10 @@ def register_check(check: Check) -> None:
         _checks.append(check)
 
 
-def validate(request: LaunchRequest, *, pools: Pools | None = None) -> list[Problem]:
-    """Return all problems of the request, each at its field; with `pools` also those of tiers that fit no node."""
-    return _problems(request, StoredRows(request), pools)
+def validate(request: LaunchRequest, *, pools: Pools | None = None, stored: StoredRows | None = None) -> list[Problem]:
+    """Return all problems of the request, each at its field; with `pools` also those of tiers that fit no node. What is read of its rows
+    is left in `stored`."""
+    return _problems(request, stored or StoredRows(request), pools)
 
 
 def submit(
@@ -59,9 +60,11 @@ def submit(
     return first
 
 
-def draft(request: LaunchRequest, *, now: datetime, execution_id: str) -> list[Execution]:
+def draft(
+    request: LaunchRequest, *, now: datetime, execution_id: str, stored: StoredRows | None = None
+) -> list[Execution]:
     """Return the rows that `submit` would store for a valid request, without storing them: one, or a workspace or job and its cluster."""
-    return _unit(request, StoredRows(request), execution_id, now, launch_settings())
+    return _unit(request, stored or StoredRows(request), execution_id, now, launch_settings())
 
 
 def cluster_id_for(execution_id: str) -> str:

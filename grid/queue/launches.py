@@ -164,10 +164,11 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOutlook:
-    """What a launch would meet now: why it would be refused, and where it would stand in the queue; None for each that it would not."""
+    """What a launch would meet now: why it would be refused, and where it would stand in the `queue`; None for each that it would not."""
 
     closed: Reason | None
     place: QueuePlace | None
+    queue: QuotaSnapshot
 
 
 def why_not_launch(unit: Sequence[Execution], now: datetime) -> list[Problem]:
@@ -180,7 +181,8 @@ def look_ahead(unit: Sequence[Execution], now: datetime) -> LaunchOutlook:
     """Return what the launch would meet, without locking anything: for pages, which decide nothing."""
     queue, first = snapshot.peek(unit[0].data_plane_id, unit, now=now), unit[0]
     closed = gate.why_not_launch(queue.facts, first.owner_id, first.project_id)
-    return LaunchOutlook(closed or why_queue_is_full(unit, now, read=snapshot.peek), _place(queue, unit))
+    closed = closed or why_queue_is_full(unit, now, read=snapshot.peek)
+    return LaunchOutlook(closed, _place(queue, unit), queue.snapshot)
 
 
 def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:

@@ -7,6 +7,8 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.executions.launch_facts import last_launches
@@ -51,6 +53,19 @@ def test_launch_goes_to_the_page_of_its_execution(people: People, offered: Proje
     assert (answer.status_code, answer["Location"]) == (302, f"/executions/{execution.pk}/")
     assert (execution.owner, execution.title, execution.state) == (people.owner, "My notebook", State.QUEUED)
     assert (execution.project, execution.tier_id, execution.kind) == (offered, "small", "workspace")
+
+
+def test_form_and_launch_ask_the_database_little(people: People, offered: Project) -> None:
+    """Each of their questions costs some half a millisecond, and people launch all at once."""
+    client = client_of(people.owner)
+    with CaptureQueriesContext(connection) as of_form:
+        assert client.get("/launch/").status_code == 200
+    with CaptureQueriesContext(connection) as of_launch:
+        assert client.post("/launch/", filled()).status_code == 302
+    reads = [
+        [query["sql"] for query in queries if query["sql"].startswith("SELECT")] for queries in (of_form, of_launch)
+    ]
+    assert [len(texts) for texts in reads] == [45, 18]
 
 
 def test_a_member_launches_as_themselves(people: People, offered: Project) -> None:

@@ -12,14 +12,14 @@ from django.conf import settings
 from django.db.models import Model
 
 from dashboard.clusters.viewmodels.clusters import ClusterRecord
-from dashboard.executions.forms import LaunchSection, SectionPlace, tier_option
+from dashboard.executions.forms import LaunchSection, OfferedRowField, SectionPlace, tier_option
 from grid.clusters.request import workers_within
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.errors import Rejected
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.executions.launchrequest import ClusterRequest, environments_for, tiers_for
+from grid.executions.launchrequest import ClusterRequest, OfferedTiers, environments_for
 from grid.executions.spec import parse_spec
 from grid.models import Environment, Execution, HardwareTier, User
 from grid.models.environment import Framework, Kind
@@ -58,10 +58,10 @@ def _choice(sentence: str) -> dict[str, str]:
     return {"required": sentence, "invalid_choice": _("This is no longer available to you. {choose}", choose=sentence)}
 
 
-def _row(model: type[Model], label: str, sentence: str, help_text: str = "") -> "forms.ModelChoiceField[Any]":
+def _row(model: type[Model], label: str, sentence: str, help_text: str = "") -> OfferedRowField:
     """Return a choice of rows, of which each form says what it offers; `sentence` is shown when none is chosen."""
     rows, messages = model._default_manager.none(), _choice(sentence)
-    return forms.ModelChoiceField(rows, label=label, empty_label=None, help_text=help_text, error_messages=messages)
+    return OfferedRowField(rows, label=label, empty_label=None, help_text=help_text, error_messages=messages)
 
 
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
@@ -73,12 +73,12 @@ def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumb
 class ClusterOffers:
     """What a user may choose for clusters, each list read once for a page: tiers of any framework, and those of single ones."""
 
-    def __init__(self, user: User) -> None:
+    def __init__(self, user: User, tiers: OfferedTiers) -> None:
         self.environments = list(environments_for(user, Kind.CLUSTER))
-        self.tiers = tiers_for(user, Kind.CLUSTER)
+        self.tiers = tiers.of(Kind.CLUSTER)
         self.slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)
         self.policy = functools.cache(cluster_policy)
-        self.tiers_for = functools.cache(lambda framework: list(tiers_for(user, Kind.CLUSTER, framework)))
+        self.tiers_for = functools.partial(tiers.of, Kind.CLUSTER)
 
 
 class ClusterForm(LaunchSection):
@@ -136,10 +136,11 @@ class ClusterForm(LaunchSection):
         slots: int,
         is_attached: bool,
         offers: ClusterOffers | None = None,
+        tiers: OfferedTiers | None = None,
     ) -> None:
         """Create the form; `slots` limits the initial maximum of workers, `offers` are read when they are not given."""
         self.user = user
-        self.offers = offers or ClusterOffers(user)
+        self.offers = offers or ClusterOffers(user, tiers or OfferedTiers(user))
         self.is_attached = is_attached
         self.typed: Mapping[str, Any] = {}
         self.offers_demand: bool = settings.DEMAND_IS_SERVED
@@ -170,6 +171,7 @@ class ClusterForm(LaunchSection):
             slots=place.slots - 1 - place.is_attached,  # the head takes one, and so does what it is attached to
             is_attached=place.is_attached,
             offers=place.like.offers if isinstance(place.like, ClusterForm) else None,
+            tiers=place.tiers,
         )
         return part if part.frameworks else None
 
@@ -283,10 +285,9 @@ class ClusterForm(LaunchSection):
         fields["framework"].choices = [(name.value, name.label) for name in self.frameworks]
         chosen, environment = self.chosen_framework, fields["cluster_environment"]
         shown = [(row.pk, f"{row.name} ({chosen.label} {row.frameworks[chosen]})") for row in self.environments]
-        environment.queryset = Environment.objects.filter(pk__in=[row.pk for row in environments])
-        environment.widget.choices = shown
+        environment.rows, environment.widget.choices = environments, shown
         for name in ("head_tier", "worker_tier"):
-            fields[name].queryset = self.offers.tiers
+            fields[name].rows = self.offers.tiers
             fields[name].widget.choices = [(row.pk, tier_option(row)) for row in self.tiers]
 
     def _describe(self) -> None:

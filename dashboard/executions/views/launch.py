@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -55,14 +56,14 @@ async def launch(request: HttpRequest) -> HttpResponse:
 
 def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     user, model = user_of(request), _model(request)
-    offered = kinds_for(user)
-    kinds = [kind for kind in _ORDER if kind in offered]
+    kinds = cache(partial(_kinds_of, user))
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
-    kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
+    kind = asked if asked in _ORDER else next(iter(kinds()), _ORDER[0])
     is_check = "check" in request.POST or "choose" in request.POST
     notes: list[str] = []
     if request.method == "POST":
-        form = LaunchForm(_with_choice(request.POST), user=user, kind=kind, pools=known.pools)
+        posted = _with_choice(request.POST)
+        form = LaunchForm(posted, user=user, kind=kind, pools=known.pools, is_submitted=not is_check)
         if not is_check and form.is_valid() and (launched := _launched(request, form)) is not None:
             return launched
     elif (again := _of_own_job(user, model)) and "kind" not in request.GET:
@@ -76,7 +77,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     if asked and asked not in _ORDER:
         notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
     running = launch_facts.running_by_tier()
-    context = _context(form, kinds, held, running)
+    context = _context(form, kinds(), held, running)
     for shown in (form.attached_kind, form.kind):
         context |= face_of(shown).launch_context(form, held, running)
     context["environments"] = last.in_order(form.environments, context["chosen_environment"])
@@ -85,6 +86,11 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         context["check"] = launch_facts.check_of(form, known, is_awaited=False)
     context["card"] = launch_facts.card_of(form if form.is_bound else form.as_sent, held, known, running)
     return render(request, "executions/launch.html", context, status=422 if form.is_bound and not is_check else 200)
+
+
+def _kinds_of(user: User) -> list[str]:
+    offered = kinds_for(user)
+    return [kind for kind in _ORDER if kind in offered]
 
 
 def _launched(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:

@@ -95,7 +95,8 @@ def _run(
     facts: WaitFacts, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None], number: int
 ) -> Mapping[str, float]:
     def life(work: Work) -> float:
-        return work.rest(curves[work.id], chance(work.id, number))
+        curve = curves[work.id]
+        return work.rest(curve, chance(work.id, number)) if curve is not None else work.ends_within
 
     def holds(unit: QueuedUnit) -> float:
         return max(life(facts.works[part.execution_id]) for part in unit.parts)

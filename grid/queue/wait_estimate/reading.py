@@ -150,12 +150,11 @@ def read_facts(data_plane: str, now: datetime, *, observed: Observed | None = No
 
 
 def with_launch(
-    known: WaitFacts, launch: Sequence[Execution], now: datetime, *, observed: Observed | None = None
+    known: WaitFacts, launch: Sequence[Execution], queue: QuotaSnapshot, now: datetime, observed: Observed | None
 ) -> WaitFacts:
-    """Return facts that were read a moment ago with `launch`, one unit that is not stored, in the queue as it is now. All that its owner
+    """Return facts that were read a moment ago with `launch`, one unit that is not stored, in the `queue` as it is now. All that its owner
     has is as it is now too; what others have begun or ended since is not."""
     first, works = launch[0], dict(known.works)
-    queue = snapshot.peek(first.data_plane_id, launch, now=now).snapshot
     if _of_user(queue, first.owner_id, but=first.pk) != _of_user(known.snapshot, first.owner_id):
         own = Execution.objects.in_data_plane(first.data_plane_id).unsettled().filter(owner=first.owner_id).order_by()
         works = {id: work for id, work in works.items() if work.holder.user != first.owner_id}

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from math import inf
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from django.db.models import Count, F, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from dashboard.announcements.records import coming_maintenance
@@ -27,6 +28,7 @@ from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
 from grid.core.wording import plural
 from grid.core.workqueue import in_slices
+from grid.database.prepared import Prepared
 from grid.diagnosis.launchfit import FitCode, LaunchPool, PodPlan, Pools
 from grid.diagnosis.launchplaces import RoomTally
 from grid.diagnosis.nodeimages import ImagePull, image_on, reports_all
@@ -37,7 +39,8 @@ from grid.executions.preview import Preview, pod_plan, with_sidecars
 from grid.executions.request import draft
 from grid.executions.spec import ExecutionSpec, parse_spec, tier_spec
 from grid.kube.objects import Node
-from grid.models import CheckOutcome, Environment, Execution, HardwareTier, LaunchCheck, User, WaitPrediction
+from grid.models import CheckOutcome, Environment, Execution, HardwareTier, LaunchCheck, State, User, WaitPrediction
+from grid.models.execution import HOLDS_SLOTS
 from grid.queue.gate import refusal
 from grid.queue.launches import look_ahead
 from grid.queue.wait_estimate import observing
@@ -178,20 +181,24 @@ def card_of(
 
 
 def slots_of(user: User) -> launch.Slots:
-    mine = Execution.objects.filter(owner=user).order_by()
-    used, queued = (
-        rows.aggregate(sum=Sum("slots", default=0))["sum"] for rows in (mine.holding_slots(), mine.queued())
-    )
+    mine = Execution.objects.filter(owner=user).unsettled().order_by()
+    used, queued = mine.aggregate(
+        used=Sum("slots", filter=HOLDS_SLOTS, default=0), queued=Sum("slots", filter=Q(state=State.QUEUED), default=0)
+    ).values()
     return launch.slots(used=used, queued=queued, maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER))
 
 
 def running_by_tier() -> dict[str, int]:
     """Return how many executions hold slots, by tier; as in the queue, a cluster whose head has another tier counts on both."""
-    holding = Execution.objects.holding_slots().order_by()
-    heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
-    counts = Counter(dict(holding.values_list("tier_id").annotate(Count("pk"))))
-    counts.update(dict(heads.values_list("head_tier_id").annotate(Count("pk"))))
+    counts = Counter[str]()
+    for tier, head_tier, count in _running_by_tiers():
+        counts.update(dict.fromkeys({tier, head_tier or tier}, count))
     return counts
+
+
+@partial(Prepared, 0)
+def _running_by_tiers() -> "QuerySet[Execution, tuple[str, str | None, int]]":
+    return Execution.objects.holding_slots().order_by().values_list("tier_id", "head_tier_id").annotate(Count("pk"))
 
 
 def tier_cards(

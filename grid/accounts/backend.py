@@ -7,10 +7,14 @@ from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from grid.core.origins import is_loopback
+from grid.database.prepared import Prepared
 from grid.models import User
 
 DEMO_GROUP = "demo accounts"
 OPERATORS = "operators"  # the group of those who may operate
+
+
+_USER = Prepared(1, lambda id: User.objects.filter(pk=id).order_by())
 
 
 class AccountBackend(ModelBackend):
@@ -25,7 +29,8 @@ class AccountBackend(ModelBackend):
         return user if not _is_demo(user) or _is_local(request) else None
 
     def get_user(self, user_id: int) -> User | None:
-        user = super().get_user(user_id)
+        user = next(iter(_USER(user_id)), None)
+        user = user if user is not None and self.user_can_authenticate(user) else None
         return user if isinstance(user, User) and (settings.DEMO or not _is_demo(user)) else None
 
 

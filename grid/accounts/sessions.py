@@ -27,6 +27,7 @@ from grid import configuration as centralconfig
 from grid.accounts.backend import DEMO_GROUP
 from grid.core.translation import gettext as _
 from grid.database import threads as database
+from grid.database.prepared import Prepared
 from grid.edge.limits import BodyRefused
 from grid.edge.refusals import Refusal
 from grid.models import Session, User
@@ -50,9 +51,19 @@ def stored_key(session_key: str) -> str:
 
 def _within_limits(now: datetime) -> Q:
     """Return the filter for sessions within both limits, without a request and in any case, as they are set now; in one query."""
+    return _after(*_limits(now))
+
+
+def _limits(now: datetime) -> tuple[datetime, datetime, datetime]:
     idle, absolute = centralconfig.values_of(centralconfig.SESSION_IDLE, centralconfig.SESSION_ABSOLUTE)
-    used, begun = now - timedelta(seconds=idle), now - timedelta(seconds=absolute)
+    return now, now - timedelta(seconds=absolute), now - timedelta(seconds=idle)
+
+
+def _after(now: Any, begun: Any, used: Any) -> Q:
     return Q(expire_date__gt=now, created_at__gt=begun, seen_at__gt=used)
+
+
+_LIVING = Prepared(4, lambda key, *limits: Session.objects.filter(_after(*limits), pk=key).order_by())
 
 
 class SessionStore(SessionBase):
@@ -63,7 +74,7 @@ class SessionStore(SessionBase):
 
     def load(self) -> dict[str, Any]:
         """Return the session's data; {} without a key when it has ended. Loading does not count as use: see `touch`."""
-        row = Session.objects.filter(_within_limits(timezone.now()), pk=stored_key(self.session_key or "")).first()
+        row = next(iter(_LIVING(stored_key(self.session_key or ""), *_limits(timezone.now()))), None)
         if row is None:
             self._session_key = None
             return {}

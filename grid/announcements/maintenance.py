@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 
 from grid.core.reasons import Reader, Reason, Sentence
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import as_sentence, listed_up_to, moment_words
 from grid.database.periodic import PeriodicTask
+from grid.database.prepared import Prepared
 from grid.database.seam import Database
 from grid.models import Announcement, AnnouncementReader, Execution, State, User
 from grid.models.execution import object_name_of
@@ -104,11 +104,14 @@ def _until(ends_at: datetime | None) -> str:
     return _("until {until}", until=moment_words(ends_at)) if ends_at else _("until an operator ends it")
 
 
+_ANNOUNCED = Prepared(1, lambda now: Announcement.objects.not_ended(now).filter(no_launches_from__isnull=False))
+
+
 def announced(now: datetime) -> list[Maintenance]:
-    return maintenances(Announcement.objects.not_ended(now).filter(no_launches_from__isnull=False))
+    return maintenances(_ANNOUNCED(now))
 
 
-def maintenances(rows: QuerySet[Announcement]) -> list[Maintenance]:
+def maintenances(rows: Iterable[Announcement]) -> list[Maintenance]:
     """Return what these announcements say about launches; some say nothing."""
     return [
         Maintenance(row.pk, row.no_launches_from, row.until_at, row.text)

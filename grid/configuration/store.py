@@ -1,6 +1,6 @@
 """The registry of all settings, and their values: read from stored overrides, several are changed together, with an audit entry each."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -13,6 +13,7 @@ from grid.configuration.servicelevels import SERVICE_LEVEL_SETTINGS, targets_fro
 from grid.configuration.setting import Setting, declared_in
 from grid.core.errors import Conflict, Problem, Rejected
 from grid.core.translation import gettext as _
+from grid.database.prepared import Prepared
 from grid.models import AuditEntry, ConfigRecord, User
 from grid.servicelevels.levels import LevelTarget
 
@@ -31,6 +32,10 @@ def declared_settings() -> dict[str, Setting]:
     return {setting.key: setting for setting in settings}
 
 
+# All of them: there are no more than settings, and the query is always the same.
+_all_stored = Prepared(
+    0, lambda: ConfigRecord.objects.filter(namespace=NAMESPACE).order_by().values_list("key", "value")
+)
 _SETTINGS = declared_settings()
 REGISTRY: Mapping[str, Setting] = MappingProxyType(_SETTINGS)
 
@@ -180,9 +185,8 @@ def _values(settings: Iterable[Setting]) -> dict[str, int]:
     return {setting.key: _value(setting, stored) for setting in asked}
 
 
-def _stored(keys: Iterable[str]) -> dict[str, str]:
-    records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
-    return dict(records.values_list("key", "value"))
+def _stored(keys: Collection[str]) -> dict[str, str]:
+    return {key: value for key, value in _all_stored() if key in keys}
 
 
 def _value(setting: Setting, stored: Mapping[str, str]) -> int:

@@ -1,6 +1,6 @@
 """The values of a person's request to launch something, as a form or a program gives them, and the rows that it points to; no rules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ from django.db.models import Model, QuerySet
 
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
+from grid.database.prepared import Prepared
 from grid.executions.spec import EnvironmentSpec
 from grid.models import Environment, HardwareTier, JobRun, Membership, Project, StoredSecret, User, Workspace
 from grid.models.environment import Framework, Kind
@@ -21,10 +22,20 @@ M = TypeVar("M", bound=Model)
 
 def projects_for(user: User) -> QuerySet[Project]:
     """Return the projects that the user may launch in."""
-    if not user.is_active:
-        return Project.objects.none()
+    return _projects_for(user.pk) if user.is_active else Project.objects.none()
+
+
+def _projects_for(user: Any) -> QuerySet[Project]:
     contributes = {"memberships__user": user, "memberships__role__in": Membership.CONTRIBUTING}
     return Project.objects.filter(is_archived=False, **contributes)
+
+
+# What each launch asks, of one row each.
+_PROJECT = Prepared(2, lambda user, id: _projects_for(user).filter(pk=id).order_by())
+_ENVIRONMENT = Prepared(1, lambda id: Environment.objects.filter(pk=id).order_by())
+_TIER = Prepared(1, lambda id: HardwareTier.objects.filter(pk=id).order_by())
+_KEPT_FOR_GROUPS = Prepared(0, lambda: HardwareTier.groups.through.objects.values_list("hardwaretier_id", "group_id"))
+_SHOWN_TIERS = Prepared(0, lambda: HardwareTier.objects.filter(is_visible=True, is_archived=False))
 
 
 def environments_for(user: User, kind: str) -> QuerySet[Environment]:
@@ -59,7 +70,7 @@ class OfferedTiers:
     @cached_property
     def _rows(self) -> list[HardwareTier]:
         closed = _closed_to(self._user) if self._user.is_active else set()
-        offered = HardwareTier.objects.filter(is_visible=True, is_archived=False) if self._user.is_active else ()
+        offered = _SHOWN_TIERS() if self._user.is_active else []
         return [tier for tier in offered if tier.pk not in closed]
 
 
@@ -84,7 +95,7 @@ def wrong_tier(
 
 
 def _closed_to(user: User) -> set[str]:
-    kept = list(HardwareTier.groups.through.objects.values_list("hardwaretier_id", "group_id"))
+    kept = _KEPT_FOR_GROUPS()
     mine = set(user.groups.values_list("pk", flat=True)) if kept else set()
     return {tier for tier, _ in kept} - {tier for tier, group in kept if group in mine}
 
@@ -201,15 +212,16 @@ class StoredRows:
     @cached_property
     def project(self) -> Project | None:
         """None when its owner may not launch in it."""
-        return _only(projects_for(self._request.owner).filter(pk=self._request.project.pk))
+        is_active = self._request.owner.is_active
+        return _only(_PROJECT(self._request.owner.pk, self._request.project.pk)) if is_active else None
 
     @cached_property
     def environment(self) -> Environment | None:
-        return _only(Environment.objects.filter(pk=self._request.environment.pk))
+        return _only(_ENVIRONMENT(self._request.environment.pk))
 
     @cached_property
     def tier(self) -> HardwareTier | None:
-        return _only(HardwareTier.objects.filter(pk=self._request.tier.pk))
+        return _only(_TIER(self._request.tier.pk))
 
     @cached_property
     def secrets(self) -> list[StoredSecret]:
@@ -217,6 +229,5 @@ class StoredRows:
         return [] if project is None else for_launch(self._request.owner, project)
 
 
-def _only(rows: QuerySet[M]) -> M | None:
-    """Return the only row there may be; None when there is none. `first` would have it sorted, which costs a fifth of the query."""
-    return next(iter(rows.order_by()), None)
+def _only(rows: Sequence[M]) -> M | None:
+    return next(iter(rows), None)

@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 
 from grid import configuration as central
 from grid.configuration import value_of, values_of
 from grid.core.errors import Problem
 from grid.core.reasons import Reader, Reason
 from grid.core.translation import gettext as _
+from grid.database.prepared import Prepared
 from grid.diagnosis.launchfit import QueuePlace
 from grid.models import Execution, QueueOrder, State
 from grid.models.execution import HOLDS_SLOTS
@@ -197,6 +200,16 @@ def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:
     return QueuePlace(refused.position, refused.words(Reader("", is_owner=True)), sooner, for_good)
 
 
+@partial(Prepared, 3)
+def _waiting(data_plane: Any, owner: Any, project: Any) -> "QuerySet[Any, tuple[int, int, int]]":
+    """How many wait: of everybody, and without attached clusters of a person and of a project; nothing while nobody does."""
+    queued = Execution.objects.in_data_plane(data_plane).queued().order_by().values("data_plane")
+    alone = Q(attached_to=None)
+    of_person, of_project = alone & Q(owner=owner), alone & Q(project=project)
+    of_both = {"of_person": Count("pk", filter=of_person), "of_project": Count("pk", filter=of_project)}
+    return queued.annotate(of_all=Count("pk"), **of_both).values_list("of_all", "of_person", "of_project")
+
+
 def why_queue_is_full(
     launch: Sequence[Execution], now: datetime, *, read: Callable[..., Queue] = snapshot.take
 ) -> Reason | None:
@@ -205,20 +218,14 @@ def why_queue_is_full(
         central.GLOBAL_QUEUE_LIMIT, central.WAITING_PER_PERSON, central.WAITING_PER_PROJECT
     )
     data_plane, owner, project = launch[0].data_plane_id, launch[0].owner_id, launch[0].project_id
-    queued = Execution.objects.in_data_plane(data_plane).queued()
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
-    alone = Q(attached_to=None)
-    waiting = queued.aggregate(
-        everybody=Count("pk"),
-        person=Count("pk", filter=alone & Q(owner=owner)),
-        project=Count("pk", filter=alone & Q(project=project)),
-    )
+    waiting = next(iter(_waiting(data_plane, owner, project)), (0, 0, 0))
     share = None
-    if waiting["person"] >= of_person:
+    if waiting[1] >= of_person:
         share = Reason(QUEUE_FULL, {"of": "person", "limit": of_person})
-    elif waiting["project"] >= of_project:
+    elif waiting[2] >= of_project:
         share = Reason(QUEUE_FULL, {"of": "project", "limit": of_project})
-    if share is None and waiting["everybody"] < of_everybody:
+    if share is None and waiting[0] < of_everybody:
         return None
     others = _others_left(launch, now, read)
     if others is None:
@@ -226,6 +233,7 @@ def why_queue_is_full(
     if others < of_everybody:
         return share
     # Those that are held wait like all others: they start some day, and then they are as many as before.
+    queued = Execution.objects.in_data_plane(data_plane).queued()
     held = queued.filter(queue_order__held_at__isnull=False).count()
     return Reason(QUEUE_FULL, {"of": "everybody", "limit": of_everybody, "waiting": others, "held": held})
 

@@ -3,16 +3,18 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import Any
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 
 from grid.announcements.maintenance import current_maintenance, reason_of
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.errors import Problem
 from grid.core.reasons import Reason
+from grid.database.prepared import Prepared
 from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, User
 from grid.models.environment import Kind
-from grid.models.execution import ExecutionQuerySet
 from grid.projects.departures import departed_owners
 from grid.queue.gate import GateFacts, held, refusal, why_not_launch, why_not_start
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, tier_pair
@@ -68,7 +70,7 @@ def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> 
     _lock_owners({unit[0].owner_id for unit in units})
     seen, maxima = queue.snapshot, tier_maxima()
     return (
-        set(_holding(executions)) == set(seen.holding)
+        set(_holding(data_plane)) == set(seen.holding)
         and value_of(MAXIMUM_EXECUTIONS_PER_USER) == seen.slots_per_user
         and {tier: most for tier, (most, _) in maxima.items()} == dict(seen.tier_maximum)
     )
@@ -105,7 +107,7 @@ def peek(
     served = LastAdmission.objects.filter(user_id__in=owners).values_list("user_id", "tier_id", "at")
     snapshot = QuotaSnapshot(
         waiting=tuple(queued_unit(unit, facts, orders.get(id)) for id, unit in units.items()),
-        holding=tuple(_holding(executions)),
+        holding=tuple(_holding(data_plane)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _) in maxima.items()},
         tier_names={tier: name for tier, (_, name) in maxima.items()},
@@ -154,15 +156,29 @@ def tiers_of(row: Execution) -> tuple[str, ...]:
 
 def tier_maxima() -> dict[str, tuple[int, str]]:
     """Return the maximum and the name of each tier that has a maximum."""
-    limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False)
-    rows = limited.values_list("pk", "maximum_simultaneous", "name")
-    return {tier: (most, name) for tier, most, name in rows if most is not None}
+    return {tier: (most, name) for tier, most, name in _limited_tiers() if most is not None}
 
 
-def _holding(executions: ExecutionQuerySet) -> Iterator[Holding]:
-    holders = executions.holding_slots().order_by()
-    for user, tier, count, slots in holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots")):
+@partial(Prepared, 0)
+def _limited_tiers() -> "QuerySet[HardwareTier, tuple[str, int | None, str]]":
+    limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False).order_by()
+    return limited.values_list("pk", "maximum_simultaneous", "name")
+
+
+def _holding(data_plane: str) -> Iterator[Holding]:
+    for user, tier, count, slots in _holders(data_plane):
         yield Holding(user, tier, count, slots)
-    heads = holders.filter(_ON_ANOTHER_HEAD_TIER)
-    for user, tier, count in heads.values_list("owner_id", "head_tier_id").annotate(Count("pk")):
+    for user, tier, count in _holding_heads(data_plane):
         yield Holding(user, tier or "", count, 0)
+
+
+@partial(Prepared, 1)
+def _holders(data_plane: Any) -> "QuerySet[Execution, tuple[int, str, int, int]]":
+    holders = Execution.objects.in_data_plane(data_plane).holding_slots().order_by()
+    return holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots"))
+
+
+@partial(Prepared, 1)
+def _holding_heads(data_plane: Any) -> "QuerySet[Execution, tuple[int, str | None, int]]":
+    heads = Execution.objects.in_data_plane(data_plane).holding_slots().order_by().filter(_ON_ANOTHER_HEAD_TIER)
+    return heads.values_list("owner_id", "head_tier_id").annotate(Count("pk"))

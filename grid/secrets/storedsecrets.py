@@ -7,6 +7,7 @@ The launch freezes which; their values are read when the controller creates the 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
@@ -17,6 +18,7 @@ from grid.audit.entries import write_entry
 from grid.core.errors import GridError, Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
+from grid.database.prepared import Prepared
 from grid.models import Project, StoredSecret, User
 
 # All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
@@ -38,11 +40,18 @@ def of_person(owner: User) -> QuerySet[StoredSecret]:
     return StoredSecret.objects.filter(owner=owner).select_related("project")
 
 
+@partial(Prepared, 2)
+def _of_launch(owner: Any, project: Any) -> "QuerySet[StoredSecret]":
+    whose = Q(project=project, owner__isnull=True) | Q(owner=owner) & (Q(project__isnull=True) | Q(project=project))
+    return StoredSecret.objects.filter(whose).defer("ciphertext")
+
+
 def for_launch(owner: User, project: Project) -> list[StoredSecret]:
     """Return the secrets that an execution of this owner in this project gets, one of each name, sorted by name."""
-    whose = Q(project=project, owner__isnull=True) | Q(owner=owner) & (Q(project__isnull=True) | Q(project=project))
-    rows = StoredSecret.objects.filter(whose).defer("ciphertext")
-    by_rank = sorted(rows, key=lambda secret: (secret.owner_id is not None, secret.project_id is not None))
+    by_rank = sorted(
+        _of_launch(owner.pk, project.pk),
+        key=lambda secret: (secret.owner_id is not None, secret.project_id is not None),
+    )
     return [secret for _, secret in sorted({secret.name: secret for secret in by_rank}.items())]
 
 

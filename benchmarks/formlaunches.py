@@ -1,11 +1,12 @@
 """Launches through the real form, while PODS run: many people at once, and the page and the submission alone.
 
-    .venv/bin/python -m benchmarks.formlaunches [--pods 5000] [--people 20] [--launches 200]
+    .venv/bin/python -m benchmarks.formlaunches [--pods 5000] [--people 20] [--launches 200] [--own 0]
     .venv/bin/python -m tests.support.postgresql .venv/bin/python -m benchmarks.formlaunches    (on PostgreSQL)
 
 The cluster is an embedded one with simulated executions, and the web process is a real one; nothing admits what is launched. Each person
 has a form of their own for each launch, and all forms are sent at once, in one session for each person. Reported: launches a second, the
-time of a submission and the web process's CPU for it; and the same for one form after the other. Nothing may fail.
+time of a submission and the web process's CPU for it; and the same for one form after the other, of a person of whom OWN executions run,
+beyond the person's slots. Nothing may fail.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import re
 import statistics
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,27 @@ def newcomers(number: int) -> "list[User]":
     for limit in (central.WAITING_PER_PERSON, central.WAITING_PER_PROJECT, central.GLOBAL_QUEUE_LIMIT):
         ConfigRecord.objects.update_or_create(key=limit.key, defaults={"value": "100000"})
     return people
+
+
+def running(owner: "User", number: int) -> None:
+    """So many running executions of one person; the cluster has none of their pods."""
+    from django.utils import timezone
+
+    from grid.executions.launchsettings import launch_settings
+    from grid.executions.spec import serialize_spec
+    from grid.models import Environment, Execution, HardwareTier, Project, State
+
+    rows, central = [], launch_settings()
+    environment, tier = Environment.objects.get(id="bench"), HardwareTier.objects.get(id="bench")
+    project = Project.objects.get(id="bench")
+    for minutes in range(number):
+        at = timezone.now() - timedelta(minutes=minutes)
+        times = dict.fromkeys(("requested_at", "state_since", "slots_reserved_at", "started_at"), at)
+        row = Execution(kind="workspace", owner=owner, project=project, environment=environment, tier=tier, **times)
+        row.slots, row.state, row.reason = 1, State.RUNNING, "ready"
+        serialize_spec(row, central=central)
+        rows.append(row)
+    Execution.objects.bulk_create(rows, batch_size=1000)
 
 
 async def opened(http: aiohttp.ClientSession, key: str) -> dict[str, str]:
@@ -97,10 +120,13 @@ def main() -> None:
     add_size(parser, nodes=1000, pods=5000)
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--launches", type=int, default=200)
+    parser.add_argument("--own", type=int, default=0)
     options = parser.parse_args()
     with stage(options) as ready:
-        print(title(options))
-        asyncio.run(measure(ready, log_in(newcomers(options.people)), options.launches))
+        print(f"{title(options)}, {options.own:,} run of who is alone")
+        people = newcomers(options.people)
+        running(people[0], options.own)
+        asyncio.run(measure(ready, log_in(people), options.launches))
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ class MachineForm(forms.Form):
         super().__init__(data, initial=dict(initial))
         self.user = user
         self.environments: QuerySet[Environment] = like.environments if like else environments_for(user, kind)
-        self.all_tiers = like.all_tiers if like else OfferedTiers(user)
+        self.all_tiers: OfferedTiers = like.all_tiers if like else OfferedTiers(user)
         self.tiers: list[HardwareTier] = like.tiers if like else self.all_tiers.of(kind)
         self._offered: dict[str, Iterable[Any]] = {}
         # Fields for which nothing is chosen, because what was asked for is not offered.

@@ -12,8 +12,7 @@ from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wa
 from grid.core.reasons import ANYBODY, Reader
 from grid.database import threads as database
 from grid.models import DataPlane, Execution, WaitPrediction
-from grid.queue.quota import QuotaSnapshot
-from grid.queue.snapshot import peek
+from grid.queue.snapshot import Queue, peek
 from grid.queue.takeover import current_takeover, takeover_sentence
 from grid.queue.wait_estimate.estimate import estimate_of, estimates
 from grid.queue.wait_estimate.inputs import WaitEstimate, WaitFacts
@@ -87,15 +86,15 @@ def expected_wait(
     now: datetime,
     runtime: Runtime,
     *,
-    queue: QuotaSnapshot | None = None,
+    queue: Queue | None = None,
     observed: Observed | None = None,
 ) -> WaitEstimate | None:
     """Return what a launch, with its cluster if any, has to expect; the `queue` with it is read if it is not given, and `observed` may
     show its pods as the last that wait for room."""
     first = launch[0]
-    queue = queue or peek(first.data_plane_id, launch, now=now).snapshot
+    queue = queue or peek(first.data_plane_id, launch, now=now)
     known = _FACTS.of(first.data_plane_id, now, runtime)
-    return estimate_of(with_launch(known, launch, queue, now, observed), first.pk)
+    return estimate_of(with_launch(known, launch, queue.snapshot, now, observed), first.pk)
 
 
 def stands_still(runtime: Runtime) -> bool:

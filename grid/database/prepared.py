@@ -33,7 +33,7 @@ class Prepared(Generic[T]):
 class _Placeholder(Value):
     """Stands for one of the values of a call."""
 
-    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper) -> Any:
         return "%s", [self]
 
 
@@ -43,7 +43,7 @@ class _Compiled:
         self._sql, self._parameters = self._compiler.as_sql()
         columns = [column for column, *_ in self._compiler.select]
         self._converters = self._compiler.get_converters(columns)
-        rows: type = query._iterable_class  # type: ignore[attr-defined]
+        rows: type = query._iterable_class
         self._model, self._is_flat = query.model if rows is ModelIterable else None, rows is FlatValuesListIterable
         self._names = [column.target.attname for column in columns] if self._model is not None else []
 

@@ -171,7 +171,7 @@ class LaunchOutlook:
 
     closed: Reason | None
     place: QueuePlace | None
-    queue: QuotaSnapshot
+    queue: Queue
 
 
 def why_not_launch(unit: Sequence[Execution], now: datetime) -> list[Problem]:
@@ -185,7 +185,7 @@ def look_ahead(unit: Sequence[Execution], now: datetime) -> LaunchOutlook:
     queue, first = snapshot.peek(unit[0].data_plane_id, unit, now=now), unit[0]
     closed = gate.why_not_launch(queue.facts, first.owner_id, first.project_id)
     closed = closed or why_queue_is_full(unit, now, read=snapshot.peek)
-    return LaunchOutlook(closed, _place(queue, unit), queue.snapshot)
+    return LaunchOutlook(closed, _place(queue, unit), queue)
 
 
 def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:

@@ -168,8 +168,8 @@ def _limited_tiers() -> "QuerySet[HardwareTier, tuple[str, int | None, str]]":
 def _holding(data_plane: str) -> Iterator[Holding]:
     for user, tier, count, slots in _holders(data_plane):
         yield Holding(user, tier, count, slots)
-    for user, tier, count in _holding_heads(data_plane):
-        yield Holding(user, tier or "", count, 0)
+    for user, head_tier, count in _holding_heads(data_plane):
+        yield Holding(user, head_tier or "", count, 0)
 
 
 @partial(Prepared, 1)

@@ -16,7 +16,7 @@ from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPredicti
 from grid.models.dataplane import LOCAL
 from grid.queue.quota import QuotaSnapshot, admit
 from grid.queue.wait_estimate.estimate import estimate_of, estimates
-from grid.queue.wait_estimate.inputs import SurvivalCurve, WaitFacts, Work
+from grid.queue.wait_estimate.inputs import Key, SurvivalCurve, WaitFacts, Work
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import Accuracy, accuracy_of, keep_predictions, read_accuracy
 from grid.queue.wait_estimate.reading import COLUMNS, facts_of, read_facts
@@ -85,7 +85,7 @@ def test_queue_before_a_single_place_is_served_in_sequence() -> None:
 @given(moved_snapshots())
 def test_estimate_alone_is_that_among_all(snapshot: QuotaSnapshot) -> None:
     """Of what was moved too; in a line of others, or before a tier with a maximum, the same others count."""
-    ended = {("on", "workspace"): SurvivalCurve([(60.0, True)] * 8 + [(600.0, True)] * 8)}
+    ended: dict[Key, SurvivalCurve] = {("on", "workspace"): SurvivalCurve([(60.0, True)] * 8 + [(600.0, True)] * 8)}
     waiting = {
         part.execution_id: Work(part.execution_id, Holder(unit.user, part.tiers, part.slots), (*ended,), (*ended,))
         for unit in snapshot.waiting

@@ -3,6 +3,7 @@
 From the database in a thread, from the caches on their loop.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ from grid.starts.startuphistory import image_size, usual_node_start, usual_pace,
 _STARTS: frozenset[FitCode] = frozenset({"starts_now", "needs_nodes", "waits_for_room"})
 # Some 2 ms of the loop: of nodes that are only counted, and of those whose images are looked for.
 NODES_AT_ONCE, _SEARCHED_AT_ONCE = 250, 100
+POOLS_SECONDS = 1.0
 LOOKED_AT = 300  # of the latest launches: an index has them in order, so the rest of the history costs nothing
 
 
@@ -143,7 +145,28 @@ def _may_take(runtime: Runtime, node: Node, plan: PodPlan, *, has_room: bool) ->
 async def cluster_known(runtime: Runtime) -> launch.ClusterKnown:
     """Return what is known of the cluster for the card. Call it on the event loop."""
     trouble = runtime.freshness().trouble
-    return launch.ClusterKnown(await pool_states(runtime), await runtime.limits(), trouble.value if trouble else "")
+    pools = await _POOLS.states(runtime)
+    return launch.ClusterKnown(pools, await runtime.limits(), trouble.value if trouble else "")
+
+
+class SharedPools:
+    """The states of all pools as they were at most `POOLS_SECONDS` ago: many launch at once, and each node is counted for them. Who asks
+    while they are counted waits for the same."""
+
+    def __init__(self) -> None:
+        self._of: object = None  # a runtime and its loop
+        self._began = -inf
+        self._count: asyncio.Future[dict[str, LaunchPool] | None]
+
+    async def states(self, runtime: Runtime) -> Pools | None:
+        loop = asyncio.get_running_loop()
+        if self._of != (runtime, loop) or (self._count.done() and loop.time() - self._began > POOLS_SECONDS):
+            self._of, self._began = (runtime, loop), loop.time()
+            self._count = loop.create_task(pool_states(runtime))
+        return await asyncio.shield(self._count)
+
+
+_POOLS = SharedPools()
 
 
 async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str, LaunchPool] | None:

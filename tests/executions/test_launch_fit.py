@@ -7,9 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.template.loader import render_to_string
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.executions.viewmodels.launch import ClusterKnown, FitQuestion, TierChoice, fit_card, slots
@@ -25,7 +23,6 @@ from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS, RESOURCE_QUOTAS
 from grid.models import Execution, HardwareTier, Project, State
 from grid.queue.wait_estimate.inputs import WaitEstimate
-from grid.queue.wait_estimate.reading import HISTORY
 from grid.runtime import Runtime
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
@@ -117,28 +114,6 @@ def test_queueing_time_is_said_once_history_tells(
     shown = asked(people, token="t2")
     assert "Expected to start in about 25 min" in shown
     assert "launches like this one usually start within 30 seconds." in shown
-
-
-@pytest.mark.django_db
-def test_history_is_read_once_in_five_seconds_for_all_launches(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
-) -> None:
-    """What the person has launched or stopped meanwhile counts at once."""
-    put(runtime, cluster, NODES, node("node-a", cpu="4", memory="16Gi"))
-    configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
-    ran_for_25_minutes(people, offered)
-    now = timezone.now()
-    running = make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
-    with CaptureQueriesContext(connection) as queries:
-        assert "about 25 min" in asked(people, token="t2")
-        sent(people.owner, FORM | {"token": "t3"})
-        assert "about 50 min" in asked(people, token="t2")
-        Execution.objects.filter(pk=running.pk).update(slots_freed_at=now, settled_at=now, state=State.STOPPED)
-        Execution.objects.filter(state=State.QUEUED).update(slots_reserved_at=now, state=State.DEPLOYING)
-        assert "about 25 min" in asked(people, token="t2")
-        clock.seconds += SECONDS
-        asked(people, token="t2")
-    assert sum(f"LIMIT {HISTORY}" in query["sql"] for query in queries) == 2
 
 
 @pytest.mark.django_db

@@ -39,7 +39,8 @@ class Simulation:
         self._ends = [(seconds, place, holder) for place, (seconds, holder) in enumerate(holders) if seconds < inf]
         for _, holder in holders:
             self._slots[holder.user] += holder.slots
-            self._take_places(holder.tiers, 1)
+            if self._places:
+                self._take_places(holder.tiers, 1)
         heapq.heapify(self._ends)
         self._number = len(holders)
         self._lines = {user: _lines_of(line, self._places, snapshot) for user, line in lines(waiting).items()}

@@ -12,7 +12,7 @@ import uvicorn
 from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
-from dashboard.proxy.gate import GrantGate, Target
+from dashboard.proxy.gate import Ending, GrantGate, Target
 from grid.core.origins import Origins
 from grid.sharing.grants import Passage
 
@@ -58,8 +58,8 @@ class Executions(GrantGate):
         )
 
     @contextlib.contextmanager
-    def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:
-        yield asyncio.Event()
+    def holding(self, execution_id: str, secret: str) -> Iterator[Ending]:
+        yield Ending()
 
     def used(self, passage: Passage) -> None:
         pass

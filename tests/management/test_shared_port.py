@@ -29,7 +29,7 @@ def test_proxies_share_a_port_as_soon_as_each_serves() -> None:
             listen("127.0.0.1", port)
         for listener in (first, second):
             listener.settimeout(5)
-        taken = set()
+        taken = set[socket.socket]()
         while len(taken) < 2:
             with socket.create_connection(("127.0.0.1", port), timeout=5):
                 for listener in (first, second):

@@ -19,7 +19,7 @@ from grid.queue.wait_estimate.estimate import estimate_of, estimates
 from grid.queue.wait_estimate.inputs import Key, SurvivalCurve, WaitFacts, Work
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import Accuracy, accuracy_of, keep_predictions, read_accuracy
-from grid.queue.wait_estimate.reading import COLUMNS, facts_of, read_facts
+from grid.queue.wait_estimate.reading import WaitRow, facts_of, read_facts
 from grid.queue.wait_estimate.simulation import Holder, Simulation
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.world import World, in_world
@@ -117,8 +117,8 @@ def test_sets_of_all_executions_are_made_once() -> None:
     def of(count: int) -> int:
         nonlocal compared
         compared = 0
-        row = dict.fromkeys(COLUMNS) | {"kind": "app", "slots_reserved_at": NOW, "state": "running", "tier_id": "t"}
-        rows = [row | {"id": Id(f"{number:04}")} for number in range(count)]
+        row = WaitRow("", "app", 1, "t", None, "e", "default", "", 1, "running", slots_reserved_at=NOW)
+        rows = [row._replace(id=Id(f"{number:04}")) for number in range(count)]
         facts_of(QuotaSnapshot((waiting("a"),), (), 1), rows, (), NOW)
         return compared
 

@@ -158,8 +158,22 @@ def with_launch(
     if _of_user(queue, first.owner_id, but=first.pk) != _of_user(known.snapshot, first.owner_id):
         own = Execution.objects.in_data_plane(first.data_plane_id).unsettled().filter(owner=first.owner_id).order_by()
         works = {id: work for id, work in works.items() if work.holder.user != first.owner_id}
-        works |= {row["id"]: _work(row, now) for row in own.values(*COLUMNS, STOPS_AT) if row["slots_freed_at"] is None}
-    works |= {row.pk: _work({name: getattr(row, name) for name in COLUMNS}, now) for row in launch}
+        rows = (WaitRow(*values) for values in own.values_list(*WaitRow._fields))
+        works |= {row.id: _work(row, now) for row in rows if row.slots_freed_at is None}
+    for row in launch:
+        pools = row.node_pool, row.head_node_pool
+        columns = WaitRow(
+            row.pk,
+            row.kind,
+            row.owner_id,
+            row.tier_id,
+            row.head_tier_id,
+            row.environment_id,
+            *pools,
+            row.slots,
+            row.state,
+        )
+        works[row.pk] = _work(columns, now)
     waiting = tuple(unit for unit in queue.waiting if all(part.execution_id in works for part in unit.parts))
     return replace(known, snapshot=replace(queue, waiting=waiting), works=works, observed=observed or Observed())
 

@@ -47,8 +47,13 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
         case "pod gone":
             runtime.pods.discard(f"{NAMESPACE}/{change}")
         case "row":
-            others = [row for row in runtime.executions.values() if row.id != change["id"]]
             owner, shared = change["owner"], {1: "owner", 2: "contributor"} if change["is_shared"] else {}
+            roles = {owner.id: "contributor", **shared}  # in all rows of the project, as they are read
+            others = [
+                replace(row, project_roles=roles) if row.project_id == change["project_id"] else row
+                for row in runtime.executions.values()
+                if row.id != change["id"]
+            ]
             row = replace(
                 ROW,
                 id=change["id"],
@@ -57,7 +62,7 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
                 owner_id=owner.id,
                 owner_username=owner.username,
                 project_id=change["project_id"],
-                project_roles={owner.id: "contributor", **shared},
+                project_roles=roles,
                 requested_at=MOMENT + timedelta(minutes=change["minute"]),
             )
             runtime.executions.replace([*others, row])

@@ -82,7 +82,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         # With what each was made from.
         self._rows: dict[str, tuple[NodeSums, tuple[object, ...], Fragment]] = {}
         self._cards: dict[str, tuple[tuple[object, ...], Fragment]] = {}
-        self.mark_all(runtime.nodes.keys())
+        self._dirty.update(dict.fromkeys(runtime.nodes.keys()))  # pools are sums of all
         runtime.nodes.subscribe(self._node_changed)
         runtime.pods.subscribe(self._pod_changed)
 
@@ -157,12 +157,11 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
                 yield name, msgspec.structs.replace(sums, used=used)
         self._usage_version = version
 
-    def _candidates(self, asked: NodeList) -> Collection[tuple[str, NodeSums]]:
+    def _sources(self, asked: NodeList) -> Sequence[str]:
         match asked.bucket:
             case ("pool", str(pool)):
-                nodes = self.pools[pool].nodes if pool in self.pools else ()
-                return [(sums.name, sums) for sums in nodes]
-        return super()._candidates(asked)
+                return [sums.name for sums in self.pools[pool].nodes] if pool in self.pools else ()
+        return super()._sources(asked)
 
     def _buckets_of(self, item: NodeSums) -> Iterable[Hashable]:
         return "all", ("pool", item.pool)

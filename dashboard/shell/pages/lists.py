@@ -1,16 +1,18 @@
 """Lists on live pages, updated incrementally. A change marks one source (an execution, a node) as dirty. Its items are rebuilt and put into
 the lists that may hold them, and only lists whose shown page or numbers may differ wake their pages. A list is filled when it is first
-requested, in slices between which other tasks run, and is dropped when it has not been requested for a while. A websocket waits until its
-list is whole; a first paint waits for `FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`)."""
+requested, in slices between which other tasks run, and is dropped when it has not been requested for a while. What it shows first is put
+into it first, and items that nobody has requested yet are made then. A websocket waits until its list is whole; a first paint waits for
+`FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`)."""
 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from itertools import chain
+from typing import Generic, Self, TypeVar
 
 from dashboard.shell.viewmodels.listing import Progress
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
@@ -46,8 +48,35 @@ class Breath:
 
     async def take(self) -> None:
         if self.is_due():
-            await asyncio.sleep(self._rest())
+            await self._pause()
             self._began = self._loop.time()
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._rest())
+
+
+class _Turns(Breath):
+    """Holds the lock during a slice only, so that those of concurrent work take turns and do not add up."""
+
+    def __init__(self, lock: asyncio.Lock, rest: Callable[[], float]) -> None:
+        super().__init__(rest)
+        self._lock = lock
+        self._is_held = False
+
+    async def __aenter__(self) -> Self:
+        await self._lock.acquire()
+        self._is_held, self._began = True, self._loop.time()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_held:
+            self._lock.release()
+            self._is_held = False
+
+    async def _pause(self) -> None:
+        await self.__aexit__()
+        await super()._pause()
+        await self.__aenter__()
 
 
 class LiveList(ABC, Generic[T]):
@@ -92,6 +121,12 @@ class LiveList(ABC, Generic[T]):
             self._missed.add(key)
             return False
         return self._put(key, item, now)
+
+    def append(self, key: str, item: T, now: datetime) -> None:
+        """Add an item during the filling, as it is now."""
+        self._missed.discard(key)
+        if (narrowed := self.narrowed(item, now)) is not None:
+            self.window.append(key, narrowed)
 
     def _put(self, key: str, item: T | None, now: datetime) -> bool:
         before = len(self.window), self.window.rows
@@ -145,7 +180,9 @@ class LiveLists(ABC, Generic[T, L]):
         self._hub = hub
         self._kind = kind
         self._keys_of: dict[str, tuple[str, ...]] = {}  # the keys of the items by source
-        self._dirty: dict[str, None] = {}  # sources, in the order in which they changed
+        self._unmade = dict[str, None]()  # sources whose items no list has needed yet
+        # Sources, in the order in which they changed. Taking the first of a plain dict again and again is quadratic.
+        self._dirty = OrderedDict[str, None]()
         self._is_processing = False
         self._lists: dict[Hashable, L] = {}
         self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
@@ -171,8 +208,13 @@ class LiveLists(ABC, Generic[T, L]):
         """Return the keys of the items that time alone may add to the list or remove; they are iterated while other items change."""
         return list(self.items)
 
-    def _candidates(self, asked: L) -> Collection[tuple[str, T]]:
-        return list(self.items.items())
+    def _sources(self, asked: L) -> Sequence[str]:
+        """Return the sources whose items may be in the list."""
+        return [*self._unmade, *self._keys_of]
+
+    def _shown_first(self, asked: L) -> Iterator[Collection[str]]:
+        """Yield the sources that the list shows first, as far as is known without making them: nothing in each step but the last."""
+        yield ()
 
     def _buckets_of(self, item: T) -> Iterable[Hashable]:
         """Return the `bucket` values of the lists that may hold the item."""
@@ -199,7 +241,7 @@ class LiveLists(ABC, Generic[T, L]):
         if len(self._dirty) > MOST_DIRTY:
             return Progress()
         while self._dirty:
-            self._take_in(next(iter(self._dirty)))
+            self._take_in_next()
         return None
 
     def is_behind(self, asked: L) -> bool:
@@ -275,12 +317,9 @@ class LiveLists(ABC, Generic[T, L]):
             self._start_processing()
             await asyncio.sleep(self._rest())
 
-    def mark_all(self, sources: Iterable[str]) -> None:
-        """Mark all existing sources as dirty, before there is a list."""
-        self._dirty.update(dict.fromkeys(sources))
-
     def mark(self, source: str) -> None:
         """Mark a changed source as dirty. It is processed soon if there are lists, else with many others or on the next request."""
+        self._unmade.pop(source, None)
         self._dirty[source] = None
         if self._lists or len(self._dirty) > MOST_DIRTY:
             self._start_processing()
@@ -292,14 +331,22 @@ class LiveLists(ABC, Generic[T, L]):
 
     async def _fill(self, new: L) -> None:
         await self._caught_up()
-        async with self._slicing:
-            now, breath, candidates = self._now(), Breath(self._rest), self._candidates(new)
-            for number, (key, item) in enumerate(candidates, start=1):
-                if (narrowed := new.narrowed(item, now)) is not None:
-                    new.window.append(key, narrowed)
+        async with _Turns(self._slicing, self._rest) as breath:
+            first: Collection[str] = ()
+            for first in self._shown_first(new):
+                if not first:
+                    await breath.take()
+            now, sources = self._now(), self._sources(new)
+            others = (source for source in sources if source not in first)
+            for number, source in enumerate(chain(first, others), start=1):
+                if source in self._unmade:
+                    del self._unmade[source]
+                    self._take_in(source)
+                for key in self._keys_of.get(source, ()):
+                    new.append(key, self.items[key], now)
                 if breath.is_due():
                     new.window.end_run()
-                    new.progress = Progress(number, len(candidates))
+                    new.progress = Progress(number, len(sources))
                     await breath.take()
             for _ in new.window.merge_runs():
                 await breath.take()
@@ -312,14 +359,16 @@ class LiveLists(ABC, Generic[T, L]):
         until = loop.time() + SLICE_SECONDS
         self._forget_unused(loop.time())
         while self._dirty and loop.time() < until:
-            self._take_in(next(iter(self._dirty)))
+            self._take_in_next()
         self._is_processing = bool(self._dirty)
         if self._is_processing:
             loop.call_later(self._rest(), self._process)
 
+    def _take_in_next(self) -> None:
+        self._take_in(self._dirty.popitem(last=False)[0])
+
     def _take_in(self, source: str) -> None:
         """Rebuild one source's items. A failure is logged and tried again later, and delays no other source."""
-        del self._dirty[source]
         try:
             self._remake(source)
         except Exception:

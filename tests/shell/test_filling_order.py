@@ -1,0 +1,145 @@
+"""A list that nobody has open is filled with what its page shows first, and makes only what it needs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from dashboard.executions.pages import executions as executions_pages
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.shell.pages.feed import current_fragments
+from dashboard.shell.pages.lists import Breath
+from dashboard.shell.viewmodels.live import Fragment
+from grid.models.dataplane import LOCAL
+from grid.runtime import Runtime, new_runtime
+from tests.executions.executing import ROW
+from tests.shell.filling import slow_filling
+from tests.shell.live import Clock
+from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page
+from tests.shell.test_live_lists import changes
+from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import passes, until, virtual_time
+
+COUNT = 8
+SLICE = 1.0  # second for each execution
+
+
+def filled_runtime(count: int = COUNT) -> Runtime:
+    """Executions of Alice, each requested a minute after the one before, and one of Bob, the oldest."""
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(days=1))
+    bobs = replace(ROW, id="bob", owner_id=BOB.id, project_id="p2", project_roles={BOB.id: "owner"})
+    times = [MOMENT + timedelta(minutes=1 + number) for number in range(count)]
+    rows = [replace(ROW, id=f"e{number}", requested_at=at, state_since=at) for number, at in enumerate(times)]
+    alices = [replace(row, project_roles={ALICE.id: "owner"}) for row in rows]
+    runtime.executions.replace([replace(bobs, requested_at=MOMENT, state_since=MOMENT), *alices])
+    return runtime
+
+
+def ids(fragments: Sequence[Fragment]) -> list[str]:
+    return [fragment.id for fragment in fragments if fragment.region == "executions"]
+
+
+async def painted(page: ExecutionsPage, runtime: Runtime, viewer: Any = OPERATOR, **view: Any) -> list[str]:
+    return ids(await current_fragments(page, runtime, viewer, ExecutionsView(**view)))
+
+
+@virtual_time
+async def test_list_shows_newest_first_while_it_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime = ExecutionsPage(), filled_runtime()
+    assert await painted(page, runtime) == ["row-e7"]
+    await passes(2.5 * SLICE)
+    assert await painted(page, runtime) == ["row-e7", "row-e6", "row-e5"]
+
+
+@virtual_time
+async def test_list_of_oldest_shows_these_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    assert await painted(ExecutionsPage(), filled_runtime(), descending=True) == ["row-bob"]
+
+
+@virtual_time
+async def test_ended_executions_are_not_read_before_those_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    runtime, now = filled_runtime(), MOMENT + timedelta(hours=2)
+    ended = [replace(ROW, id=f"x{number}", state="stopped", ended_at=now, state_since=now) for number in range(COUNT)]
+    runtime.executions.replace([*ended, *runtime.executions.values()])
+    assert await painted(ExecutionsPage(), runtime) == ["row-e7"]
+
+
+@virtual_time
+async def test_executions_that_are_not_the_newest_come_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executions_pages, "FIRST_LOOKED_AT", 2)
+    monkeypatch.setattr(executions_pages, "LOOKED_THROUGH_AT_ONCE", 3)
+    page, runtime = ExecutionsPage(), filled_runtime()
+    fragments, _ = await read_page(page, runtime, OPERATOR, ExecutionsView())
+    assert ids(fragments) == [*(f"row-e{number}" for number in reversed(range(COUNT))), "row-bob"]
+
+
+@virtual_time
+async def test_first_paint_makes_only_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime = ExecutionsPage(), filled_runtime()
+    await painted(page, runtime)
+    assert set(page.lists_in(runtime).items) == {"e7"}
+
+
+@virtual_time
+async def test_somebodys_list_makes_nobody_elses_executions() -> None:
+    page, runtime = ExecutionsPage(), filled_runtime()
+    fragments, _ = await read_page(page, runtime, BOB, ExecutionsView())
+    assert ids(fragments) == ["row-bob"]
+    assert set(page.lists_in(runtime).items) == {"bob"}
+    assert len(ids((await read_page(page, runtime, OPERATOR, ExecutionsView()))[0])) == COUNT + 1
+
+
+@virtual_time
+async def test_execution_that_no_list_needed_comes_when_it_changes() -> None:
+    page, runtime = ExecutionsPage(), filled_runtime()
+    await read_page(page, runtime, BOB, ExecutionsView())
+    roles = {ALICE.id: "owner", BOB.id: "contributor"}
+    runtime.executions.replace([replace(row, project_roles=roles) for row in runtime.executions.values()])
+    assert len(ids((await read_page(page, runtime, BOB, ExecutionsView()))[0])) == COUNT + 1
+
+
+@virtual_time
+async def test_lists_that_are_filled_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, 0.02)
+    page, runtime = ExecutionsPage(), filled_runtime(400)
+    assert len(await painted(page, runtime)) < 10
+    assert await painted(page, runtime, BOB) == ["row-bob"], "it does not wait for the other list"
+    [of_all] = [known for known in page.lists_in(runtime)._lists.values() if not known.is_filled]
+    assert len(of_all.window) < 20
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(changes, max_size=6), st.lists(st.tuples(st.integers(0, 3), changes), min_size=1, max_size=8))
+@virtual_time
+async def test_list_has_what_changed_while_it_was_filled(before: list[Any], during: list[tuple[int, Any]]) -> None:
+    clock = Clock(MOMENT + timedelta(minutes=10))
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
+    views = [
+        (OPERATOR, ExecutionsView()),
+        (BOB, ExecutionsView(sort="name")),
+        (OPERATOR, ExecutionsView(text="worker")),
+    ]
+    for number, change in enumerate(before):
+        apply(runtime, *change, number)
+    page = ExecutionsPage()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Breath, "is_due", lambda breath: True)
+        for viewer, view in views:
+            await painted(page, runtime, viewer, sort=view.sort, text=view.text)
+        for number, (slices, change) in enumerate(during, start=100):
+            await passes(slices * 0.015)
+            apply(runtime, *change, number)
+        lists = page.lists_in(runtime)
+        await until(lambda: all(known.is_filled for known in lists._lists.values()))
+    for viewer, view in views:
+        filled, _ = await read_page(page, runtime, viewer, view)
+        assert filled == (await read_page(ExecutionsPage(), runtime, viewer, view))[0], f"{viewer.username} {view}"

@@ -108,6 +108,18 @@ async def test_execution_that_no_list_needed_comes_when_it_changes() -> None:
 
 
 @virtual_time
+async def test_change_in_a_large_project_concerns_only_lists_that_exist() -> None:
+    page, runtime = ExecutionsPage(), filled_runtime()
+    await read_page(page, runtime, BOB, ExecutionsView())
+    roles = dict.fromkeys(range(1_000), "contributor")
+    runtime.executions.replace([replace(row, project_roles=roles) for row in runtime.executions.values()])
+    await read_page(page, runtime, BOB, ExecutionsView())
+    lists = page.lists_in(runtime)
+    buckets = set(lists._buckets_of(lists.items["e1"]))
+    assert buckets == {"all", ("user", ROW.owner_username), ("project", ROW.project_id), ALICE.id, BOB.id}
+
+
+@virtual_time
 async def test_lists_that_are_filled_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, 0.02)
     page, runtime = ExecutionsPage(), filled_runtime(400)

@@ -54,7 +54,7 @@ class ExecutionList(LiveList[Group]):
     @property
     def bucket(self) -> Hashable:
         if not self._sees_all:
-            return "person", self.viewer.id
+            return self.viewer.id
         if self._view.user:
             return "user", self._view.user
         return ("project", self._view.project) if self._view.project else "all"
@@ -170,8 +170,9 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         row = item.head.row
         if row is None:
             return "all", ("user", item.head.user), ("project", item.head.project)
-        people = [("person", person) for person in {row.owner_id, *row.project_member_ids}]
-        return "all", ("user", row.owner_username), ("project", row.project_id), *people
+        # A project has many members, most of whom have no list.
+        members = row.project_roles.keys() & self._buckets.keys()
+        return "all", ("user", row.owner_username), ("project", row.project_id), row.owner_id, *members
 
     def _replaced(self, key: str, old: Group | None, new: Group | None) -> None:
         self.rows.forget_unless_in(old, new)

@@ -10,11 +10,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
+from dashboard.executions.pages import executions
 from dashboard.executions.pages.execution_rows import MOST_VARIANTS
 from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Viewer
-from dashboard.shell.pages import lists
 from dashboard.shell.pages.feed import current_fragments
 from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS, Breath
 from dashboard.shell.viewmodels.live import Fragment
@@ -30,7 +30,7 @@ from tests.shell.live_changes import ALICE, BOB, OPERATOR, read_page
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import runtime_of
-from tests.support.virtual import loop_time, passes, until, virtual_time
+from tests.support.virtual import loop_time, passes, until, virtual_time, works
 
 COUNT = 8
 SLICE = 1.0  # second for each item
@@ -124,7 +124,13 @@ async def test_list_filling_yields_while_nobody_waits(monkeypatch: pytest.Monkey
 async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     facts = await page.read(runtime, OPERATOR, view)
-    monkeypatch.setattr(lists, "MOST_DIRTY", 3)
+    made = executions.group_of
+
+    def slowly_made(*given: Any, **known: Any) -> Any:
+        works(SLICE)
+        return made(*given, **known)
+
+    monkeypatch.setattr(executions, "group_of", slowly_made)
     runtime.executions.replace([replace(row, title="New") for row in runtime.executions.values()])
     behind = page.fragments(runtime, OPERATOR, view, facts, runtime.clock())
     assert line(behind) == "Still reading the executions; this list is not complete yet."

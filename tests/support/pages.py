@@ -21,8 +21,12 @@ from tests.support.runtime import become, fill, using_runtime
 
 @pytest.fixture(autouse=True)
 def patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First paints wait for their whole lists, however busy the machine is; two modules are about those that do not."""
-    if request.module.__name__.rpartition(".")[2] not in ("test_first_paint", "test_filling_order"):
+    """First paints wait for their whole lists, however busy the machine is; some modules are about those that do not."""
+    if request.module.__name__.rpartition(".")[2] not in (
+        "test_first_paint",
+        "test_filling_order",
+        "test_longest_wait",
+    ):
         for page in (executions, infrastructure, overview):
             monkeypatch.setattr(page, "FIRST_PAINT_SECONDS", 20.0)
 

@@ -238,11 +238,7 @@ class LiveLists(ABC, Generic[T, L]):
         """Return how far the list is; None when it is whole, and then the latest changes are in it."""
         if not asked.is_filled:
             return asked.progress
-        if len(self._dirty) > MOST_DIRTY:
-            return Progress()
-        while self._dirty:
-            self._take_in_next()
-        return None
+        return None if self._took_in_a_slice() else Progress()
 
     def is_behind(self, asked: L) -> bool:
         """Return whether the list may hold items that are gone or have changed."""
@@ -356,16 +352,18 @@ class LiveLists(ABC, Generic[T, L]):
     def _process(self) -> None:
         """Process one slice of the dirty sources, and the rest after other tasks have run."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + SLICE_SECONDS
         self._forget_unused(loop.time())
-        while self._dirty and loop.time() < until:
-            self._take_in_next()
-        self._is_processing = bool(self._dirty)
+        self._is_processing = not self._took_in_a_slice()
         if self._is_processing:
             loop.call_later(self._rest(), self._process)
 
-    def _take_in_next(self) -> None:
-        self._take_in(self._dirty.popitem(last=False)[0])
+    def _took_in_a_slice(self) -> bool:
+        """Take in what is dirty, for a slice of time at most. Return whether that was all."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SLICE_SECONDS
+        while self._dirty and loop.time() < until:
+            self._take_in(self._dirty.popitem(last=False)[0])
+        return not self._dirty
 
     def _take_in(self, source: str) -> None:
         """Rebuild one source's items. A failure is logged and tried again later, and delays no other source."""

@@ -35,6 +35,7 @@ for look_after in (close_old_connections, reset_queries):
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 
+from dashboard.executions.pages.executions import EXECUTIONS  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from dashboard.shell.fragments import preload  # noqa: E402
 from grid.accounts import sessions  # noqa: E402
@@ -78,7 +79,7 @@ async def start() -> None:
     tracing.begin("web")
     database.open_threads()
     textwork.workers.open()
-    await start_runtime()
+    await start_runtime({"warm lists": EXECUTIONS.keep_warm})
 
 
 async def stop() -> None:

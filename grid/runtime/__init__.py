@@ -152,15 +152,17 @@ def has_sandbox() -> bool:
     return bool(_current) and _current[-1].has_sandbox
 
 
-async def start_runtime() -> Runtime:
-    """Build the runtime from the settings, start filling its caches and return it; return the running one if there is one. Never fails
-    because of an unreachable cluster: the stores then say what is wrong, and fill once it answers. Raise UnsupportedDataPlanes."""
+async def start_runtime(of_pages: Mapping[str, Callable[[Runtime], Awaitable[None]]] = {}) -> Runtime:
+    """Build the runtime from the settings, start filling its caches and return it; return the running one if there is one. `of_pages` are
+    loops that run with it, by name. Never fails because of an unreachable cluster: the stores then say what is wrong, and fill once it
+    answers. Raise UnsupportedDataPlanes."""
     if _running:
         return _running[-1].runtime
     runtime = new_runtime({id: api_of(id) for id in await database.background.run(data_planes)}, feed=feed_of())
     servers: list[DemandServer | MetricsEndpoint] = []
     lives = lives_of(runtime, usage_source_of)
     lives["periodic tasks"] = partial(runtime.periodic.run, periodic_tasks(runtime))
+    lives |= {name: partial(life, runtime) for name, life in of_pages.items()}
     lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)

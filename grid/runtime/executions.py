@@ -82,6 +82,11 @@ class ActiveExecutions:
     def _is_told(self) -> bool:
         return self._listener is not None and self._listener.is_told
 
+    @property
+    def are_read(self) -> bool:
+        """True once all have been read."""
+        return self._named_at > float("-inf")
+
     def get(self, id: str) -> ExecutionRow | None:
         return self._rows.get(id)
 

@@ -1,5 +1,6 @@
 """A list that nobody has open is filled with what its page shows first, and makes only what it needs."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,11 +12,14 @@ from hypothesis import given, settings, strategies as st
 from dashboard.executions.pages import executions as executions_pages
 from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.shell.pages import lists as shell_lists
 from dashboard.shell.pages.feed import current_fragments
 from dashboard.shell.pages.lists import Breath
 from dashboard.shell.viewmodels.live import Fragment
+from grid.kube.store import Freshness
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
+from grid.runtime.executions import ActiveExecutions
 from tests.executions.executing import ROW
 from tests.shell.filling import slow_filling
 from tests.shell.live import Clock
@@ -23,7 +27,7 @@ from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page
 from tests.shell.test_live_lists import changes
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
-from tests.support.virtual import passes, until, virtual_time
+from tests.support.virtual import cancelled, passes, until, virtual_time
 
 COUNT = 8
 SLICE = 1.0  # second for each execution
@@ -155,3 +159,44 @@ async def test_list_has_what_changed_while_it_was_filled(before: list[Any], duri
     for viewer, view in views:
         filled, _ = await read_page(page, runtime, viewer, view)
         assert filled == (await read_page(ExecutionsPage(), runtime, viewer, view))[0], f"{viewer.username} {view}"
+
+
+@virtual_time
+async def test_list_that_observers_see_first_is_kept_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, runtime = ExecutionsPage(), filled_runtime()
+    runtime.executions.replace([])
+    keeping = asyncio.create_task(page.keep_warm(runtime))
+    await passes(5)
+    assert not page.lists_in(runtime)._lists, "nothing has been read"
+    monkeypatch.setattr(Runtime, "freshness", lambda self: Freshness(True, 0.0, ""))
+    monkeypatch.setattr(ActiveExecutions, "are_read", True)
+    await passes(5)
+    runtime.executions.replace([ROW])
+    await passes(3600)
+    runtime.executions.replace([ROW, replace(ROW, id="e2")])
+    await passes(3600)
+    monkeypatch.setattr(executions_pages, "FIRST_PAINT_SECONDS", 0.0)
+    assert len(await painted(page, runtime)) == 2
+    await cancelled(keeping)
+
+
+@virtual_time
+async def test_list_is_kept_for_ten_minutes_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, runtime = ExecutionsPage(), filled_runtime()
+
+    async def kept(seconds: float, *texts: str) -> set[str]:
+        """Return the lists of these that are left after so many seconds, the first being the one that was seen first."""
+        for text in texts:
+            await painted(page, runtime, text=text)
+            await passes(1.5)
+        await passes(seconds)
+        await painted(page, runtime, BOB)
+        lists: Any = page.lists_in(runtime)._lists
+        return {known._view.text for known in lists.values()} & set(texts)
+
+    assert await kept(590, "a", "b") == {"a", "b"}
+    assert await kept(610, "a", "b") == set()
+    monkeypatch.setattr(shell_lists, "MOST_KEPT_ITEMS", 2 * (COUNT + 1))
+    monkeypatch.setattr(shell_lists, "LEAST_KEPT_ITEMS", COUNT + 1)
+    assert await kept(25, "c", "d", "e") == {"c", "d", "e"}
+    assert await kept(35, "c", "d", "e") == {"d", "e"}, "who was seen longest ago makes room"

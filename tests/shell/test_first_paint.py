@@ -195,7 +195,7 @@ async def test_rows_do_not_grow_with_tried_filters() -> None:
     runtime.executions.replace([replace(ROW, id="c1", kind="cluster", framework="dask", state="running")])
     for number in range(count):
         await read_page(page, runtime, OPERATOR, ExecutionsView(node=f"node-{number}-"))
-        await passes(60)  # its list is forgotten
+        await passes(660)  # its list is forgotten
     lists = page.lists_in(runtime)
     assert 1 <= len(lists.rows._groups["c1"]) <= MOST_VARIANTS
     await read_page(page, runtime, OPERATOR, ExecutionsView())

@@ -3,6 +3,7 @@
 Open pages share lists. A group is rebuilt when one of its pods, its row, or an event about it has changed.
 """
 
+import asyncio
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from dashboard.executions.pages.execution_rows import GOOD_FOR, ExecutionRows, P
 from dashboard.executions.viewmodels.execution_groups import Group, change_with_time, group_of, orphan_groups
 from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE, GroupFilter, page_fragments, window_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.shell.access import Viewer, may_observe, may_see_execution
+from dashboard.shell.access import Role, Viewer, may_observe, may_see_execution
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, LiveList, LiveLists
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
@@ -35,8 +36,10 @@ from grid.runtime.executions import TOPIC
 from grid.runtime.roomchanges import room_topic
 
 _NO_ROWS = PageRows()
+_AN_OBSERVER = Viewer(id=0, username="", role=Role.OPERATOR)
 _STATE_SINCE = attrgetter("state_since")
 FIRST_LOOKED_AT = 2 * ROWS_PER_PAGE  # executions, in the order of the page, for which a first paint has the time
+WARMED_SECONDS = 1.0  # between two looks whether the list that is kept is there
 LOOKED_THROUGH_AT_ONCE = 2_000  # of their rows, some tenths of a millisecond
 
 
@@ -115,6 +118,12 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         runtime.executions.subscribe(self._execution_changed)
         runtime.events.subscribe(self._event_changed)
         runtime.nodes.subscribe(self._node_changed)
+
+    def warm_up(self) -> None:
+        """Begin the list that observers see first, and keep it."""
+        view = ExecutionsView()
+        self._warm.add(("observers", view))
+        self._known_or_begun(("observers", view), lambda: self._empty(_AN_OBSERVER, view))
 
     async def list_of(self, viewer: Viewer, view: ExecutionsView, *, within: float | None = None) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
@@ -283,6 +292,13 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         is_waiting = executions.changes_with_time or executions.awaits_start(view.page)
         is_restless = is_waiting or executions.is_restless(view.page, runtime.clock())
         return self.tick_seconds if is_restless else QUIET_SECONDS
+
+    async def keep_warm(self, runtime: Runtime) -> None:
+        """Keep the list that observers see first, from when all has been read, for ever."""
+        while True:
+            if runtime.executions.are_read and runtime.freshness().synced:
+                self.lists_in(runtime).warm_up()
+            await asyncio.sleep(WARMED_SECONDS)
 
     def lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:

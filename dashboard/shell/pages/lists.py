@@ -30,7 +30,11 @@ REST_SECONDS = 0.015
 AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
 BEHIND_SECONDS = 1.0  # until a page is looked at again whose list is not whole
-KEPT_SECONDS = 30.0  # how long a list is kept without a request
+KEPT_SECONDS = 30.0  # how long a page is kept without a request, and each list
+LONGEST_KEPT_SECONDS = 600.0  # how long a list is kept where there is room
+# Of items in lists that nobody has requested for `KEPT_SECONDS`, 200 to 300 bytes each; a small list counts as so many, for its share of
+# each change.
+MOST_KEPT_ITEMS, LEAST_KEPT_ITEMS = 100_000, 1_000
 FORGET_SECONDS = 1.0  # between two looks for such lists
 RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages and waiting times
 
@@ -185,6 +189,7 @@ class LiveLists(ABC, Generic[T, L]):
         self._dirty = OrderedDict[str, None]()
         self._is_processing = False
         self._lists: dict[Hashable, L] = {}
+        self._warm = set[Hashable]()  # keys of lists that are never forgotten
         self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
         self._made = 0
         self._forget_at = 0.0
@@ -399,9 +404,13 @@ class LiveLists(ABC, Generic[T, L]):
         if abs(now - self._forget_at) < FORGET_SECONDS:
             return
         self._forget_at = now
-        for key, known in list(self._lists.items()):
-            if now - known.asked_at > KEPT_SECONDS:
-                self._forget(key)
+        room = MOST_KEPT_ITEMS
+        for key, known in sorted(self._lists.items(), key=lambda each: each[1].asked_at, reverse=True):
+            idle = now - known.asked_at
+            if idle > KEPT_SECONDS and key not in self._warm:
+                room -= max(LEAST_KEPT_ITEMS, len(known.window))
+                if room < 0 or idle > LONGEST_KEPT_SECONDS:
+                    self._forget(key)
 
     def _forget(self, key: Hashable) -> None:
         gone = self._lists.pop(key)

@@ -15,7 +15,7 @@ from dashboard.shell.fragments import render_fragment
 from dashboard.starts.expected_waits import ExpectedWaits, WaitsRead
 from dashboard.starts.viewmodels.expected_wait import wait_line
 from grid.executions.stopping import request_stop
-from grid.models import AuditEntry, Notification, NotificationChoice, State, User
+from grid.models import AuditEntry, Execution, Job, Notification, NotificationChoice, State, User
 from grid.models.dataplane import LOCAL
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
 from grid.queue.wait_estimate.inputs import WaitEstimate
@@ -222,6 +222,23 @@ def test_owner_is_told_once_despite_repeated_looks(shop: Shop) -> None:
     request_stop(first, by="alice", now=NOW)
     assert tell_due(31) == 1
     assert Notification.objects.filter(execution=second).exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("number", "sweep", "attempt", "count"), [(1, "", 1, 1), (1, "", 2, 0), (1, "1", 1, 1), (2, "1", 1, 0)]
+)
+def test_of_runs_only_first_attempts_and_first_of_sweep_count(
+    shop: Shop, number: int, sweep: str, attempt: int, count: int
+) -> None:
+    execution = shop.launch()
+    choose(shop.people.owner)
+    owner, project, environment = execution.owner, execution.project, execution.environment
+    job = Job.objects.create(id="j1", owner=owner, project=project, environment=environment, tier=execution.tier)
+    settings = job.run_settings.create(record={})
+    run = job.runs.create(number=number, sweep=sweep, settings=settings)
+    Execution.objects.update(kind="job", workspace=None, run=run, attempt=attempt)
+    assert tell_due() == count
 
 
 def test_two_controllers_tell_it_once(on_file: Shop) -> None:

@@ -10,6 +10,7 @@ from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all, jobs_due
+from grid.jobs.schedulehistory import entry_words
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import BudgetMonth, Execution, Job, JobRun, Notification, Project, State
 from grid.models.dataplane import LOCAL
@@ -122,7 +123,9 @@ def test_schedule_says_what_it_skipped_and_goes_on(shop: Shop, job: Job) -> None
     assert schedule.paused_at is None, "it is not paused: the month ends by itself"
     assert JobRun.objects.filter(schedule=schedule).count() == 0
     assert len(schedule.history) == 4
-    assert schedule.history[-1][1].startswith("4 Mar 10:00 skipped: The project Churn has spent $100.00 of its $100.00")
+    assert entry_words(schedule.history[-1])[1].startswith(
+        "4 Mar 10:00 skipped: The project Churn has spent $100.00 of its $100.00"
+    )
     budget(shop, "200")
     run_due(now=NOW + 5 * HOUR)
     assert JobRun.objects.filter(schedule=schedule).count() == 1

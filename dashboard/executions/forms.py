@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
-from django.db.models import QuerySet
 
 from dashboard.shell.forms.fields import add_problems
 from dashboard.shell.viewmodels.format import cores_words, memory_words
@@ -24,23 +23,21 @@ from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launchrequest import LaunchRequest, OfferedTiers, StoredRows, environments_for, projects_for
+from grid.executions.launchrequest import LaunchRequest, Offers, StoredRows
 from grid.executions.request import validate
-from grid.models import Environment, Execution, HardwareTier, Job, Project, User
+from grid.models import Environment, Execution, HardwareTier, Job, User
 
 
 @dataclass(frozen=True, slots=True)
 class SectionPlace:
-    """For what a section is made. `slots` are free; `like` is a section of the same user and kind, whose offers need not be read again;
-    `tiers` are those of the whole form."""
+    """For what a section is made. `slots` are free, and `offers` are the whole form's."""
 
     user: User
-    tiers: OfferedTiers
+    offers: Offers
     initial: Mapping[str, Any]
     environment: Environment | None
     slots: int
     is_attached: bool
-    like: "LaunchSection | None"
 
 
 class LaunchSection(forms.Form):
@@ -176,14 +173,13 @@ class MachineForm(forms.Form):
         user: User,
         kind: str,
         initial: Mapping[str, Any],
-        like: "MachineForm | None" = None,
+        offers: Offers | None = None,
     ) -> None:
-        """Create the form; what is offered is not read again when a form `like` it, of the same user and kind, has it."""
+        """Create the form; the `offers` to this user are read when they are not given."""
         super().__init__(data, initial=dict(initial))
         self.user = user
-        self.environments: QuerySet[Environment] = like.environments if like else environments_for(user, kind)
-        self.all_tiers: OfferedTiers = like.all_tiers if like else OfferedTiers(user)
-        self.tiers: list[HardwareTier] = like.tiers if like else self.all_tiers.of(kind)
+        self.offers = offers or Offers(user)
+        self.environments, self.tiers = self.offers.environments(kind), self.offers.tiers(kind)
         self._offered: dict[str, Iterable[Any]] = {}
         # Fields for which nothing is chosen, because what was asked for is not offered.
         self.withheld: frozenset[str] = frozenset()
@@ -235,35 +231,33 @@ class LaunchForm(MachineForm):
         initial: Mapping[str, Any] | None = None,
         slots: int = 0,
         pools: Pools | None = None,
-        like: "LaunchForm | None" = None,
+        offers: Offers | None = None,
         is_submitted: bool = False,
     ) -> None:
         """Create the form; `slots` of the user are free, `pools` is None while the nodes are not known. Of one that is submitted, whoever
         stores the request validates it, unless its kind stores it in a way of its own."""
-        super().__init__(data, user=user, kind=kind, initial=initial or {}, like=like)
+        super().__init__(data, user=user, kind=kind, initial=initial or {}, offers=offers)
         self.kind = kind
         self.pools = pools
         self._is_submitted = is_submitted
         section, self.attached_kind = SECTIONS.get(kind), attached_kind(kind)
         self.has_machine = section is None or section.has_machine
-        self.projects: QuerySet[Project] = like.projects if like else projects_for(user)
+        self.projects = self.offers.projects
         self.offer("project", self.projects)
         if not self.has_machine:
             del self.fields["environment"], self.fields["tier"]
-        self._slots, self._like = slots, like
+        self._slots = slots
         self.own: LaunchSection | None = section.offered(data, self._place) if section is not None else None
 
     @cached_property
     def _place(self) -> SectionPlace:
-        like = self._like.own if self._like else None
-        environment = self.chosen_row("environment")
-        return SectionPlace(self.user, self.all_tiers, self.initial, environment, self._slots, False, like)
+        return SectionPlace(self.user, self.offers, self.initial, self.chosen_row("environment"), self._slots, False)
 
     @cached_property
     def attached(self) -> LaunchSection | None:
         """The section of the kind that may come along; None when it is not offered. What is sent without one never reads what it offers."""
         section = SECTIONS.get(self.attached_kind)
-        place = replace(self._place, is_attached=True, like=self._like.attached if self._like else None)
+        place = replace(self._place, is_attached=True)
         return section.offered(self.data if self.is_bound else None, place) if section else None
 
     @property
@@ -345,4 +339,4 @@ class LaunchForm(MachineForm):
         data |= {"with_cluster": "on"} if self.wants_attached else {}
         for section in filter(None, (self.own, self.attached)):
             data |= section.as_sent()
-        return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, like=self)
+        return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, offers=self.offers)

@@ -150,19 +150,16 @@ async def cluster_known(runtime: Runtime) -> launch.ClusterKnown:
 
 
 class SharedPools:
-    """The states of all pools as they were at most `POOLS_SECONDS` ago: many launch at once, and each node is counted for them. Who asks
-    while they are counted waits for the same."""
+    """The states of all pools as they were at most `POOLS_SECONDS` ago: many launch at once, and each node is counted for them."""
 
-    def __init__(self) -> None:
-        self._of: object = None  # a runtime and its loop
-        self._began = -inf
-        self._count: asyncio.Future[dict[str, LaunchPool] | None]
+    _of: object = None  # a runtime and its loop
+    _count: asyncio.Future[dict[str, LaunchPool] | None]
+    _began: float
 
     async def states(self, runtime: Runtime) -> Pools | None:
         loop = asyncio.get_running_loop()
         if self._of != (runtime, loop) or (self._count.done() and loop.time() - self._began > POOLS_SECONDS):
-            self._of, self._began = (runtime, loop), loop.time()
-            self._count = loop.create_task(pool_states(runtime))
+            self._of, self._began, self._count = (runtime, loop), loop.time(), loop.create_task(pool_states(runtime))
         return await asyncio.shield(self._count)
 
 

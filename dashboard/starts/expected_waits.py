@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from math import inf
+from functools import lru_cache, partial
 from threading import Lock
+
+from django.utils import timezone
 
 from dashboard.shell.pages.periodic import FIRST_SECONDS, PeriodicRead
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line, wait_note
@@ -58,27 +59,14 @@ def how_right(stage: WaitPrediction.Stage) -> str:
 SECONDS = 5.0
 
 
-class SharedFacts:
-    """The facts of each data plane that launches which are only asked about have in common, read at most every few seconds: they are of all
-    active executions and much of the history. Who asks meanwhile in another thread waits for that instead of reading them too."""
-
-    def __init__(self) -> None:
-        self._runtime: Runtime | None = None
-        self._read: dict[str, tuple[float, WaitFacts]] = {}
-        self._lock = Lock()
-
-    def of(self, data_plane: str, now: datetime, runtime: Runtime) -> WaitFacts:
-        with self._lock:
-            if self._runtime is not runtime:
-                self._runtime, self._read = runtime, {}
-            at, facts = self._read.get(data_plane, (-inf, None))
-            if facts is None or not 0 <= runtime.monotonic() - at < SECONDS:
-                facts = read_facts(data_plane, now)
-                self._read[data_plane] = runtime.monotonic(), facts
-            return facts
+@lru_cache(maxsize=4)
+def _facts(data_plane: str, runtime: object, period: float) -> WaitFacts:
+    """Return what the launches that are only asked about within one period have in common: it is of all active executions and much of the
+    history."""
+    return read_facts(data_plane, timezone.now())
 
 
-_FACTS = SharedFacts()
+_ONE_READS = Lock()
 
 
 def expected_wait(
@@ -93,7 +81,8 @@ def expected_wait(
     show its pods as the last that wait for room."""
     first = launch[0]
     queue = queue or peek(first.data_plane_id, launch, now=now)
-    known = _FACTS.of(first.data_plane_id, now, runtime)
+    with _ONE_READS:
+        known = _facts(first.data_plane_id, runtime.executions, runtime.monotonic() // SECONDS)
     return estimate_of(with_launch(known, launch, queue.snapshot, now, observed), first.pk)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeHint, launch_hint
 from grid.core.translation import gettext as _
 from grid.diagnosis.resources import resource_amount
-from grid.executions.launchrequest import tiers_for
+from grid.executions.launchrequest import Offers
 from grid.models import Execution, HardwareTier, PeakUse, User
 from grid.models.environment import Kind
 from grid.tiers.rightsize import LEAST_SAMPLES, MOST_RUNS, PastRun, SizedTier, larger_tier, smaller_tier
@@ -41,7 +41,7 @@ def size_facts(execution: Execution) -> SizeFacts | None:
     if peak is None and not is_short:
         return None
     cpu_limit, memory_limit = _limits(execution)
-    offered = [sized(tier) for tier in tiers_for(execution.owner, execution.kind)]
+    offered = [sized(tier) for tier in Offers(execution.owner).tiers(execution.kind)]
     current, larger, smaller = _current(execution), None, None
     if is_short:
         larger = larger_tier(execution.millicores, memory_limit, (execution.gpus, execution.gpu_resource), offered)

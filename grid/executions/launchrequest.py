@@ -1,12 +1,12 @@
 """The values of a person's request to launch something, as a form or a program gives them, and the rows that it points to; no rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import Any
 
 import msgspec
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
@@ -17,7 +17,6 @@ from grid.models.environment import Framework, Kind
 from grid.secrets.storedsecrets import for_launch
 
 LAUNCHABLE_KINDS = frozenset(Kind)
-M = TypeVar("M", bound=Model)
 
 
 def projects_for(user: User) -> QuerySet[Project]:
@@ -30,19 +29,14 @@ def _projects_for(user: Any) -> QuerySet[Project]:
     return Project.objects.filter(is_archived=False, **contributes)
 
 
-# What each launch asks, of one row each.
+# What each launch asks.
 _PROJECT = Prepared(2, lambda user, id: _projects_for(user).filter(pk=id).order_by())
 _ENVIRONMENT = Prepared(1, lambda id: Environment.objects.filter(pk=id).order_by())
 _TIER = Prepared(1, lambda id: HardwareTier.objects.filter(pk=id).order_by())
+_PROJECTS = Prepared(1, _projects_for)
+_ENVIRONMENTS = Prepared(1, lambda kind: Environment.objects.filter(kind=kind, is_visible=True, is_archived=False))
 _KEPT_FOR_GROUPS = Prepared(0, lambda: HardwareTier.groups.through.objects.values_list("hardwaretier_id", "group_id"))
 _SHOWN_TIERS = Prepared(0, lambda: HardwareTier.objects.filter(is_visible=True, is_archived=False))
-
-
-def environments_for(user: User, kind: str) -> QuerySet[Environment]:
-    """Return the environments that the user may launch as `kind`."""
-    if not user.is_active or kind not in LAUNCHABLE_KINDS:  # whatever somebody has sent
-        return Environment.objects.none()
-    return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
 
 
 def kinds_for(user: User) -> set[str]:
@@ -53,25 +47,29 @@ def kinds_for(user: User) -> set[str]:
     return {kind for kind in offered.values_list("kind", flat=True).distinct() if kind in LAUNCHABLE_KINDS}
 
 
-def tiers_for(user: User, kind: str, framework: str = "") -> list[HardwareTier]:
-    """Return the tiers that the user may choose for `kind`; for clusters of the framework, or of any framework when it is ""."""
-    return OfferedTiers(user).of(kind, framework)
-
-
-class OfferedTiers:
-    """All tiers that the user may choose for anything, read once: there are a few dozen at most, and SQLite cannot search in JSON lists."""
+class Offers:
+    """What the user may choose for launches, each list read once for a page and what is sent from it."""
 
     def __init__(self, user: User) -> None:
         self._user = user
-
-    def of(self, kind: str, framework: str = "") -> list[HardwareTier]:
-        return [tier for tier in self._rows if _is_for(tier.kinds, kind, framework)]
+        self.environments: Callable[[str], list[Environment]] = cache(self._environments)
 
     @cached_property
-    def _rows(self) -> list[HardwareTier]:
+    def projects(self) -> list[Project]:
+        return _PROJECTS(self._user.pk) if self._user.is_active else []
+
+    def tiers(self, kind: str, framework: str = "") -> list[HardwareTier]:
+        """Return those for `kind`; for clusters of the framework, or of any framework when it is ""."""
+        return [tier for tier in self._tiers if _is_for(tier.kinds, kind, framework)]
+
+    @cached_property
+    def _tiers(self) -> list[HardwareTier]:
+        # All: there are a few dozen at most, and SQLite cannot search in JSON lists.
         closed = _closed_to(self._user) if self._user.is_active else set()
-        offered = _SHOWN_TIERS() if self._user.is_active else []
-        return [tier for tier in offered if tier.pk not in closed]
+        return [tier for tier in _SHOWN_TIERS() if tier.pk not in closed] if self._user.is_active else []
+
+    def _environments(self, kind: str) -> list[Environment]:
+        return _ENVIRONMENTS(kind) if self._user.is_active and kind in LAUNCHABLE_KINDS else []
 
 
 def wrong_tier(
@@ -213,21 +211,18 @@ class StoredRows:
     def project(self) -> Project | None:
         """None when its owner may not launch in it."""
         is_active = self._request.owner.is_active
-        return _only(_PROJECT(self._request.owner.pk, self._request.project.pk)) if is_active else None
+        rows = _PROJECT(self._request.owner.pk, self._request.project.pk) if is_active else ()
+        return next(iter(rows), None)
 
     @cached_property
     def environment(self) -> Environment | None:
-        return _only(_ENVIRONMENT(self._request.environment.pk))
+        return next(iter(_ENVIRONMENT(self._request.environment.pk)), None)
 
     @cached_property
     def tier(self) -> HardwareTier | None:
-        return _only(_TIER(self._request.tier.pk))
+        return next(iter(_TIER(self._request.tier.pk)), None)
 
     @cached_property
     def secrets(self) -> list[StoredSecret]:
         project = self.project
         return [] if project is None else for_launch(self._request.owner, project)
-
-
-def _only(rows: Sequence[M]) -> M | None:
-    return next(iter(rows), None)

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, Sum
 
 from grid.announcements.maintenance import current_maintenance, reason_of
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
@@ -15,6 +14,7 @@ from grid.core.reasons import Reason
 from grid.database.prepared import Prepared
 from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, User
 from grid.models.environment import Kind
+from grid.models.execution import ExecutionQuerySet
 from grid.projects.departures import departed_owners
 from grid.queue.gate import GateFacts, held, refusal, why_not_launch, why_not_start
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, tier_pair
@@ -159,26 +159,23 @@ def tier_maxima() -> dict[str, tuple[int, str]]:
     return {tier: (most, name) for tier, most, name in _limited_tiers() if most is not None}
 
 
-@partial(Prepared, 0)
-def _limited_tiers() -> "QuerySet[HardwareTier, tuple[str, int | None, str]]":
-    limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False).order_by()
-    return limited.values_list("pk", "maximum_simultaneous", "name")
+def _held(data_plane: Any) -> ExecutionQuerySet:
+    return Execution.objects.in_data_plane(data_plane).holding_slots().order_by()
+
+
+_sums = Count("pk"), Sum("slots")
+_holders = Prepared(1, lambda plane: _held(plane).values_list("owner_id", "tier_id").annotate(*_sums))
+_on_heads = Prepared(
+    1,
+    lambda plane: _held(plane).filter(_ON_ANOTHER_HEAD_TIER).values_list("owner_id", "head_tier_id").annotate(_sums[0]),
+)
+_limited_tiers = Prepared(
+    0, lambda: HardwareTier.objects.exclude(maximum_simultaneous=None).values_list("pk", "maximum_simultaneous", "name")
+)
 
 
 def _holding(data_plane: str) -> Iterator[Holding]:
     for user, tier, count, slots in _holders(data_plane):
         yield Holding(user, tier, count, slots)
-    for user, head_tier, count in _holding_heads(data_plane):
+    for user, head_tier, count in _on_heads(data_plane):
         yield Holding(user, head_tier or "", count, 0)
-
-
-@partial(Prepared, 1)
-def _holders(data_plane: Any) -> "QuerySet[Execution, tuple[int, str, int, int]]":
-    holders = Execution.objects.in_data_plane(data_plane).holding_slots().order_by()
-    return holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots"))
-
-
-@partial(Prepared, 1)
-def _holding_heads(data_plane: Any) -> "QuerySet[Execution, tuple[int, str | None, int]]":
-    heads = Execution.objects.in_data_plane(data_plane).holding_slots().order_by().filter(_ON_ANOTHER_HEAD_TIER)
-    return heads.values_list("owner_id", "head_tier_id").annotate(Count("pk"))

@@ -7,7 +7,6 @@ The launch freezes which; their values are read when the controller creates the 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
@@ -40,16 +39,17 @@ def of_person(owner: User) -> QuerySet[StoredSecret]:
     return StoredSecret.objects.filter(owner=owner).select_related("project")
 
 
-@partial(Prepared, 2)
-def _of_launch(owner: Any, project: Any) -> "QuerySet[StoredSecret]":
-    whose = Q(project=project, owner__isnull=True) | Q(owner=owner) & (Q(project__isnull=True) | Q(project=project))
-    return StoredSecret.objects.filter(whose).defer("ciphertext")
+def _whose(owner: Any, project: Any) -> Q:
+    return Q(project=project, owner__isnull=True) | Q(owner=owner) & (Q(project__isnull=True) | Q(project=project))
+
+
+_OF_LAUNCH = Prepared(2, lambda *whose: StoredSecret.objects.filter(_whose(*whose)).defer("ciphertext"))
 
 
 def for_launch(owner: User, project: Project) -> list[StoredSecret]:
     """Return the secrets that an execution of this owner in this project gets, one of each name, sorted by name."""
     by_rank = sorted(
-        _of_launch(owner.pk, project.pk),
+        _OF_LAUNCH(owner.pk, project.pk),
         key=lambda secret: (secret.owner_id is not None, secret.project_id is not None),
     )
     return [secret for _, secret in sorted({secret.name: secret for secret in by_rank}.items())]

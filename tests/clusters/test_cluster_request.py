@@ -13,7 +13,7 @@ from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEU
 from grid.core.errors import Rejected
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
 from grid.environments.revisions import declared_by, version_mismatch
-from grid.executions.launchrequest import tiers_for
+from grid.executions.launchrequest import Offers
 from grid.executions.request import cluster_id_for, submit
 from grid.executions.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
@@ -127,7 +127,7 @@ def test_tier_of_a_framework_is_for_its_clusters_only(shop: Shop, worker_tier: H
     owner = shop.people.owner
 
     def offered(kind: str, framework: str = "") -> bool:
-        return any(tier.pk == "worker" for tier in tiers_for(owner, kind, framework))
+        return any(tier.pk == "worker" for tier in Offers(owner).tiers(kind, framework))
 
     assert (offered("cluster", "ray"), offered("cluster"), offered("job")) == (True, True, True)
     assert (offered("cluster", "dask"), offered("workspace")) == (False, False)

@@ -16,7 +16,7 @@ from grid.clusters.kind import HEAD_ADDRESS
 from grid.configuration import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.executions import lifecycle
-from grid.executions.launchrequest import LaunchRequest, environments_for, projects_for, tiers_for
+from grid.executions.launchrequest import LaunchRequest, Offers, projects_for
 from grid.executions.manifests import Manifest, build
 from grid.executions.preview import Preview
 from grid.executions.request import draft, submit, validate
@@ -97,7 +97,7 @@ def test_a_title_that_cannot_be_seen_is_refused(shop: Shop, title: str) -> None:
 def test_environment_is_launched_only_as_its_kind(shop: Shop) -> None:
     assert paths(validate(shop.request(kind="job"))) == [("environment", "kind")]
     assert validate(shop.request(kind="job", environment=shop.job)) == []
-    assert list(environments_for(shop.people.owner, "job")) == [shop.job]
+    assert Offers(shop.people.owner).environments("job") == [shop.job]
 
 
 @pytest.mark.parametrize("kind", ["", "root"])
@@ -110,8 +110,8 @@ def test_tier_of_groups_is_offered_to_members_only_once(shop: Shop) -> None:
     shop.tier.groups.set(groups)
     shop.people.owner.groups.set(groups)
 
-    assert [tier.pk for tier in tiers_for(shop.people.owner, "workspace")] == ["small"]
-    assert not tiers_for(shop.people.teammate, "workspace")
+    assert [tier.pk for tier in Offers(shop.people.owner).tiers("workspace")] == ["small"]
+    assert not Offers(shop.people.teammate).tiers("workspace")
     assert paths(validate(shop.request(owner=shop.people.teammate))) == [("tier", "group")]
 
 
@@ -120,7 +120,7 @@ def test_a_tier_for_jobs_is_not_offered_for_workspaces(shop: Shop) -> None:
     shop.tier.save()
 
     assert paths(validate(shop.request())) == [("tier", "kind")]
-    assert tiers_for(shop.people.owner, "job")
+    assert Offers(shop.people.owner).tiers("job")
 
 
 def test_launch_beyond_the_queue_limit_is_refused(shop: Shop, configure: Configure) -> None:

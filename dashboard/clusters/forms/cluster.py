@@ -3,7 +3,6 @@
 They only parse the input; the rules of `grid.clusters` decide what may be launched, and their problems are shown at these fields.
 """
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from grid.core.errors import Rejected
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.executions.launchrequest import ClusterRequest, OfferedTiers, environments_for
+from grid.executions.launchrequest import ClusterRequest, Offers
 from grid.executions.spec import parse_spec
 from grid.models import Environment, Execution, HardwareTier, User
 from grid.models.environment import Framework, Kind
@@ -68,17 +67,6 @@ def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumb
     """Return a number field; `required` is the message when it is missing, "" for an optional one."""
     shown: dict[str, Any] = {"label": label, "help_text": help_text, "widget": _NUMBER}
     return WholeNumberField(required=bool(required), error_messages={"required": required}, **shown)
-
-
-class ClusterOffers:
-    """What a user may choose for clusters, each list read once for a page: tiers of any framework, and those of single ones."""
-
-    def __init__(self, user: User, tiers: OfferedTiers) -> None:
-        self.environments = list(environments_for(user, Kind.CLUSTER))
-        self.tiers = tiers.of(Kind.CLUSTER)
-        self.slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)
-        self.policy = functools.cache(cluster_policy)
-        self.tiers_for = functools.partial(tiers.of, Kind.CLUSTER)
 
 
 class ClusterForm(LaunchSection):
@@ -135,28 +123,27 @@ class ClusterForm(LaunchSection):
         initial: Mapping[str, Any],
         slots: int,
         is_attached: bool,
-        offers: ClusterOffers | None = None,
-        tiers: OfferedTiers | None = None,
+        offers: Offers | None = None,
     ) -> None:
         """Create the form; `slots` limits the initial maximum of workers, `offers` are read when they are not given."""
         self.user = user
-        self.offers = offers or ClusterOffers(user, tiers or OfferedTiers(user))
+        self.offers = offers or Offers(user)
         self.is_attached = is_attached
         self.typed: Mapping[str, Any] = {}
         self.offers_demand: bool = settings.DEMAND_IS_SERVED
-        environments = list(self.offers.environments)
+        environments = self.offers.environments(Kind.CLUSTER)
         self.frameworks = [name for name in Framework if any(name.value in row.frameworks for row in environments)]
         sent = data if data is not None and "framework" in data else None
         asked = str((sent if sent is not None else initial).get("framework", ""))
         first = next(iter(self.frameworks), Framework.DASK)
         self.chosen_framework = Framework(asked) if asked in self.frameworks else first
-        self.policy = self.offers.policy(self.chosen_framework.value)
+        self.policy = cluster_policy(self.chosen_framework.value)
         self.environments = [row for row in environments if self.chosen_framework.value in row.frameworks]
         self.versions = {
             name: sorted({row.frameworks[name] for row in environments if name in row.frameworks})
             for name in self.frameworks
         }
-        self.tiers = self.offers.tiers_for(self.chosen_framework.value)
+        self.tiers = self.offers.tiers(Kind.CLUSTER, self.chosen_framework.value)
         super().__init__(sent, initial=self._first_choices(initial, slots))
         self._offer(environments)
         self._describe()
@@ -170,8 +157,7 @@ class ClusterForm(LaunchSection):
             initial={"framework": made_for, **place.initial},
             slots=place.slots - 1 - place.is_attached,  # the head takes one, and so does what it is attached to
             is_attached=place.is_attached,
-            offers=place.like.offers if isinstance(place.like, ClusterForm) else None,
-            tiers=place.tiers,
+            offers=place.offers,
         )
         return part if part.frameworks else None
 
@@ -287,14 +273,14 @@ class ClusterForm(LaunchSection):
         shown = [(row.pk, f"{row.name} ({chosen.label} {row.frameworks[chosen]})") for row in self.environments]
         environment.rows, environment.widget.choices = environments, shown
         for name in ("head_tier", "worker_tier"):
-            fields[name].rows = self.offers.tiers
+            fields[name].rows = self.offers.tiers(Kind.CLUSTER)
             fields[name].widget.choices = [(row.pk, tier_option(row)) for row in self.tiers]
 
     def _describe(self) -> None:
         """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
         policy, bounds = self.policy, _("{minimum} to {maximum}; leave empty to ignore.")
         bounds = bounds.format(minimum=policy.minimum_target, maximum=policy.maximum_target)
-        within = workers_within(self.offers.slots, is_attached=self.is_attached)
+        within = workers_within(value_of(MAXIMUM_EXECUTIONS_PER_USER), is_attached=self.is_attached)
         self.fields["workers_maximum"].help_text = (
             _("Your quota allows up to {workers}.", workers=plural(within, "worker", "workers"))
             if 0 < within < policy.maximum_workers

@@ -9,15 +9,13 @@ from grid.database.prepared import Prepared
 from grid.models import BudgetMonth, Membership, ProjectBudget
 from grid.usage.budgets.rules import Budget, month_of, reason_of
 
-_WITH_AMOUNT = Prepared(
-    0, lambda: ProjectBudget.objects.filter(amount__isnull=False).order_by().values_list("project_id", flat=True)
-)
+_WITH_AMOUNT = Prepared(0, lambda: ProjectBudget.objects.exclude(amount=None).values_list("project_id", flat=True))
 
 
 def budgets(projects: Collection[str] | None = None) -> dict[str, Budget]:
     """Return by project the budgets that have an amount; of all projects, or of these."""
-    if projects is not None and not any(id in projects for id in _WITH_AMOUNT()):
-        return {}
+    if not any(projects is None or id in projects for id in _WITH_AMOUNT()):
+        return {}  # as a rule
     rows = ProjectBudget.objects.filter(amount__isnull=False).select_related("project")
     if projects is not None:
         rows = rows.filter(project__in=projects)

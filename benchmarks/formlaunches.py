@@ -5,8 +5,8 @@
 
 The cluster is an embedded one with simulated executions, and the web process is a real one; nothing admits what is launched. Each person
 has a form of their own for each launch, and all forms are sent at once, in one session for each person. Reported: launches a second, the
-time of a submission and the web process's CPU for it; and the same for one form after the other, of a person of whom OWN executions run,
-beyond the person's slots. Nothing may fail.
+time of a submission and the web process's CPU for it; and the same for one form and one submission after the other, of a person of whom
+OWN executions run, beyond the person's slots. Nothing may fail.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import asyncio
 import re
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import timedelta
 from itertools import cycle, islice
 from typing import TYPE_CHECKING
@@ -91,28 +91,33 @@ async def sent(http: aiohttp.ClientSession, key: str, form: dict[str, str], orig
 async def measure(ready: Stage, keys: Sequence[str], launches: int) -> None:
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(ready.url, connector=connector) as http:
-        await opened(http, keys[0])
-        pages = []
-        for _ in range(_ALONE):
+
+        async def form() -> float:
             began = time.perf_counter()
             await opened(http, keys[0])
-            pages.append(time.perf_counter() - began)
-        say("the form alone", pages)
-        alone = [await sent(http, keys[0], await opened(http, keys[0]), ready.url) for _ in range(_ALONE)]
-        say("a submission alone", alone)
-        forms = [(key, await opened(http, key)) for key in islice(cycle(keys), launches)]
+            return time.perf_counter() - began
+
+        async def one_by_one(name: str, asked: Iterable[Awaitable[float]]) -> None:
+            cpu = ready.cpu_seconds()
+            times = [await answer for answer in asked]
+            say(name, times, ready.cpu_seconds() - cpu)
+
+        await form()
+        await one_by_one("the form alone", (form() for _ in range(_ALONE)))
+        forms = [await opened(http, keys[0]) for _ in range(_ALONE)]
+        await one_by_one("a submission alone", (sent(http, keys[0], each, ready.url) for each in forms))
+        of_all = [(key, await opened(http, key)) for key in islice(cycle(keys), launches)]
         began, cpu = time.perf_counter(), ready.cpu_seconds()
-        times = await asyncio.gather(*(sent(http, key, form, ready.url) for key, form in forms))
-        seconds, cpu = time.perf_counter() - began, ready.cpu_seconds() - cpu
-        say(f"{launches} at once", times)
-        print(
-            f"{launches / seconds:.1f} launches a second, {cpu / launches * 1000:.1f} ms of the web process's CPU each"
-        )
+        times = await asyncio.gather(*(sent(http, key, each, ready.url) for key, each in of_all))
+        print(f"{launches / (time.perf_counter() - began):.1f} launches a second")
+        say(f"{launches} at once", times, ready.cpu_seconds() - cpu)
 
 
-def say(name: str, seconds: Sequence[float]) -> None:
-    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
-    print(f"{name:20} p50 {cuts[49] * 1000:7.1f} ms   p99 {cuts[98] * 1000:7.1f} ms")
+def say(name: str, seconds: Sequence[float], cpu: float) -> None:
+    cuts, each = statistics.quantiles(seconds, n=100, method="inclusive"), cpu / len(seconds)
+    print(
+        f"{name:20} p50 {cuts[49] * 1000:7.1f} ms   p99 {cuts[98] * 1000:7.1f} ms   {each * 1000:5.1f} ms of CPU each"
+    )
 
 
 def main() -> None:

@@ -98,6 +98,10 @@ def test_estimate_alone_is_that_among_all(snapshot: QuotaSnapshot) -> None:
     for id, estimate in estimates(facts).items():
         alone = estimate_of(facts, id) if any(unit.execution_id == id for unit in snapshot.waiting) else None
         assert alone is None or replace(alone, position=estimate.position) == estimate
+    drawn = dict(facts.drawn)
+    estimates(replace(facts))
+    assert facts.drawn == drawn, "what was looked up of executions is not looked up again"
+    assert bool(drawn) == bool(snapshot.waiting)
 
 
 def test_sets_of_all_executions_are_made_once() -> None:

@@ -95,8 +95,12 @@ def _run(
     facts: WaitFacts, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None], number: int
 ) -> Mapping[str, float]:
     def life(work: Work) -> float:
-        curve = curves[work.id]
-        return work.rest(curve, chance(work.id, number)) if curve is not None else work.ends_within
+        drawn, curve = (work.id, work.age, number), curves[work.id]
+        if curve is None:
+            return work.ends_within
+        if drawn not in facts.drawn:
+            facts.drawn[drawn] = work.rest(curve, chance(work.id, number))
+        return facts.drawn[drawn]
 
     def holds(unit: QueuedUnit) -> float:
         return max(life(facts.works[part.execution_id]) for part in unit.parts)

@@ -90,7 +90,8 @@ class WaitEstimate:
 class WaitFacts:
     """What an estimate is made of. `works` has all parts of `snapshot.waiting` and all that hold slots, by id. `starts` are from getting
     slots until running; with the keys of `with_node` of some of them, and with those of `placed` from having a node. `paces` are the
-    seconds for each byte of the pulls of a pool, `image_sizes` bytes by image."""
+    seconds for each byte of the pulls of a pool, `image_sizes` bytes by image. `drawn` is how long executions go on, by id, age and
+    run, once that was looked up."""
 
     snapshot: QuotaSnapshot
     works: Mapping[str, Work]
@@ -99,6 +100,7 @@ class WaitFacts:
     paces: Mapping[str, SurvivalCurve] = field(default_factory=dict)
     image_sizes: Mapping[str, int] = field(default_factory=dict)
     observed: Observed = field(default_factory=Observed)
+    drawn: dict[tuple[str, float, int], float] = field(default_factory=dict)
 
 
 def with_node(key: Key, is_new: bool) -> Key:

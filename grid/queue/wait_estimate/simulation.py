@@ -71,8 +71,10 @@ class Simulation:
 
     def _heads(self, user: int) -> list[tuple[int, QueuedUnit, tuple[str, ...]]]:
         """Return the first of each of the user's lines for which the user has slots, in order."""
-        heads = sorted((line[0][0], line[0][1], tiers) for tiers, line in self._lines[user].items() if line)
         free = self._snapshot.slots_per_user - self._slots[user]
+        if free <= 0:
+            return []
+        heads = sorted((line[0][0], line[0][1], tiers) for tiers, line in self._lines[user].items() if line)
         for place, (_, unit, _) in enumerate(heads):
             if unit.slots > free:
                 return heads[:place]

@@ -6,52 +6,19 @@ import msgspec
 
 from grid.core.labels import APP_COMPONENT, KEYS
 from grid.diagnosis.beside import FRONT, PROGRAM
+from grid.kube.objects import Metadata, PodSpec, PodStatus
 from grid.kube.slim import Slim
 
-
-class _Labels(Slim, frozen=True, kw_only=True):
-    execution: str = msgspec.field(default="", name=KEYS.execution)
-    component: str = msgspec.field(default="", name=APP_COMPONENT)
-
-
-class _Metadata(Slim, frozen=True, kw_only=True):
-    name: str
-    namespace: str = ""
-    resource_version: str = ""
-    deletion_timestamp: str = ""
-    labels: _Labels = _Labels()
-
-
-class _Container(Slim, frozen=True, kw_only=True):
-    """One of the spec or of the status."""
-
-    name: str = ""
-    restart_policy: str = ""
-    restart_count: int = 0
-    ready: bool = False
-
-
-class _Spec(Slim, frozen=True, kw_only=True):
-    containers: tuple[_Container, ...] = ()
-    init_containers: tuple[_Container, ...] = ()
-
-
-class _Status(Slim, frozen=True, kw_only=True):
-    phase: str = ""
-    pod_ip: str = msgspec.field(default="", name="podIP")
-    container_statuses: tuple[_Container, ...] = ()
-
-
-_NAMELESS, _SPEC, _STATUS = _Metadata(name=""), _Spec(), _Status()
+_NAMELESS, _SPEC, _STATUS = Metadata(name=""), PodSpec(), PodStatus()
 
 
 class Entrance(Slim, frozen=True, kw_only=True):
     """A pod, decoded from the API server's JSON. `address` is "" unless it runs, `has_front` whether an nginx runs in front of its program,
     `has_crashed` whether the program waits for its restart. Of what was read nothing else is kept."""
 
-    read: _Metadata = msgspec.field(name="metadata")
-    spec: _Spec = _SPEC
-    status: _Status = _STATUS
+    read: Metadata = msgspec.field(name="metadata")
+    spec: PodSpec = _SPEC
+    status: PodStatus = _STATUS
     key: str = ""
     resource_version: str = ""
     execution: str = ""
@@ -65,15 +32,15 @@ class Entrance(Slim, frozen=True, kw_only=True):
         read, containers = self.read, {container.name for container in self.spec.containers}
         sidecars = {each.name for each in self.spec.init_containers if each.restart_policy == "Always"}
         # Where the cluster has no native sidecars, nginx is a container like the program; in another's pod one of that name is a program.
-        has_ordinary_front = read.labels.execution != "" and {PROGRAM, FRONT} <= containers
+        has_ordinary_front = KEYS.execution in read.labels and {PROGRAM, FRONT} <= containers
         programs = [status for status in self.status.container_statuses if status.name == PROGRAM]
         kept = {
             "key": f"{read.namespace}/{read.name}",
             "resource_version": read.resource_version,
-            "execution": read.labels.execution,
-            "component": sys.intern(read.labels.component),
+            "execution": read.labels.get(KEYS.execution, ""),
+            "component": sys.intern(read.labels.get(APP_COMPONENT, "")),
             "address": self.status.pod_ip if self.status.phase == "Running" else "",
-            "is_leaving": read.deletion_timestamp != "",
+            "is_leaving": read.deletion_timestamp is not None,
             "has_front": FRONT in sidecars or has_ordinary_front,
             "has_crashed": any(program.restart_count > 0 and not program.ready for program in programs),
         }

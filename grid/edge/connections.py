@@ -80,9 +80,10 @@ class Counts(Counter[Hashable]):
     """A counter by key; a key whose count is 0 takes no memory. Counter's own `update` would take five times as long."""
 
     def remove(self, key: Hashable) -> None:
-        self[key] -= 1
-        if self[key] <= 0:
-            del self[key]
+        if (left := self.get(key, 0) - 1) > 0:
+            self[key] = left
+        else:
+            self.pop(key, None)
 
     @contextmanager
     def held(self, *keys: Hashable) -> Iterator[None]:

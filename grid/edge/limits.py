@@ -6,8 +6,8 @@ sees only what has arrived.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -162,13 +162,11 @@ class RequestLimits:
             wanted.append(((kind, "session", session), of_session))
         return self._within(*wanted)
 
-    @contextmanager
-    def _within(self, *wanted: tuple[Key, int]) -> Iterator[None]:
+    def _within(self, *wanted: tuple[Key, int]) -> AbstractContextManager[None]:
         for key, most in wanted:
             if self._open.get(key, 0) >= most:
                 raise BodyRefused(_too_many(key[0], key[1], most), value=f"{most} open")
-        with self._open.held(*(key for key, _ in wanted)):
-            yield
+        return self._open.held(*(key for key, _ in wanted))
 
 
 def _has_body(scope: Scope) -> bool:

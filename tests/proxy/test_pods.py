@@ -4,12 +4,8 @@ import gc
 import sys
 from typing import Any
 
-import msgspec
-import pytest
-
 from dashboard.proxy.pods import Entrance, Entrances
 from grid.core.labels import KEYS
-from grid.kube.decoding import Changed, Codec
 from grid.kube.objects import RawObject
 from grid.kube.store import Store
 from tests.support.builders import decode, pod
@@ -50,11 +46,3 @@ def test_pods_of_an_execution_follow_the_store() -> None:
         store.discard(f"compute-grid/{name}")
     assert entrances.of("abc") == ()
     assert [each.key for each in entrances.of("xyz")] == ["compute-grid/other"]
-
-
-def test_bookmark_is_no_pod() -> None:
-    codec = Codec(Entrance)
-    line = msgspec.json.encode({"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "7"}}})
-    assert not isinstance(codec.line(line), Changed)
-    with pytest.raises(msgspec.ValidationError):
-        decode({"kind": "Pod"}, Entrance)

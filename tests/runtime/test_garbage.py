@@ -67,6 +67,20 @@ async def test_absent_cluster_does_not_keep_collector_disabled() -> None:
         assert gc.isenabled()
 
 
+@virtual_time
+async def test_memory_of_first_lists_is_given_back_once() -> None:
+    synced, given = [False], list[str]()
+    task = asyncio.create_task(set_aside(lambda: synced[0], give_back=lambda: given.append("back")))
+    await asyncio.sleep(2 * LOOK_SECONDS)
+    assert given == []
+    synced[0] = True
+    await asyncio.sleep(2 * LOOK_SECONDS)
+    assert given == ["back"]
+    await asyncio.sleep(3 * COUNT_SECONDS)
+    assert given == ["back"]
+    await cancelled(task)
+
+
 @pytest.mark.parametrize(
     ("start", "stop"), [(start_runtime, stop_runtime), (proxy_asgi.start, proxy_asgi.stop)], ids=["web", "proxy"]
 )

@@ -1,10 +1,10 @@
-"""Several proxies on one port."""
+"""Several processes on one port."""
 
 import contextlib
 import socket
 from pathlib import Path
 
-from grid.management.commands.up import DemoPrometheus, _more_proxies, _programs
+from grid.management.commands.up import DemoPrometheus, _more, _programs
 from grid.management.commands.web import listen
 from tests.support.ports import free_ports
 
@@ -28,11 +28,11 @@ def test_proxies_share_a_port_as_soon_as_each_serves() -> None:
 def test_further_proxies_are_like_the_first_and_hold_nothing_up(tmp_path: Path) -> None:
     programs = _programs(tmp_path, 8000, [], DemoPrometheus(8004, {"proxy": 8006}), is_populated=False)
     first = next(program for program in programs if program.name == "proxy")
-    more = _more_proxies(programs, 3)
-    assert _more_proxies(programs, 1) == []
+    more = _more(programs, "proxy", "proxy", 3)
+    assert _more(programs, "web server", "web", 1) == []
     assert [program.name for program in more] == ["proxy 2", "proxy 3"]
     assert len({program.log for program in (first, *more)}) == 3
-    assert "--share-port" in first.arguments
+    assert all("--share-port" in program.arguments for program in programs[1:3])
     for program in more:
         assert (program.arguments, program.is_optional) == (first.arguments, True)
         assert program.environment == {**first.environment, "GRID_PROXY_METRICS_PORT": "0"}

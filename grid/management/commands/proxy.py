@@ -1,7 +1,5 @@
 """Serve people's workspaces, apps and clusters' pages, each on an origin of its own."""
 
-from django.core.management.base import CommandParser
-
 from grid.checks import OURS
 from grid.management.commands import web
 
@@ -14,7 +12,3 @@ class Command(web.Command):
     application = "grid.proxy_asgi:application"
     port = 8001
     message_bytes = 64 * 2**20  # of one websocket message: a notebook with pictures is saved in one
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--share-port", action="store_true", help="let other proxies listen on the same port")

@@ -36,7 +36,7 @@ from grid.sandbox.population import wrong_size
 from grid.sandbox.prometheus import installed, prepare
 
 _HOST = "127.0.0.1"
-_MOST_PROXIES = 4  # a proxy is one thread of Python; the cluster and people's programs need cores, too
+_MOST = 4  # each is one thread of Python; the cluster and people's programs need cores, too
 # The embedded API server tells the state of each of them and of all their pods at each scrape: more would slow down what they are there
 # to measure.
 NODES_AT_MOST = 100
@@ -86,12 +86,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
         )
-        parser.add_argument(
-            "--proxies",
-            type=int,
-            default=min(_MOST_PROXIES, len(os.sched_getaffinity(0))),
-            help="how many processes serve people's programs, on one port (default: one for each core, at most 4)",
-        )
+        cores = len(os.sched_getaffinity(0))
+        for name, what, each, of in (
+            ("--webs", "pages", 2, "two cores"),
+            ("--proxies", "people's programs", 1, "each core"),
+        ):
+            words = f"how many processes serve {what}, on one port (default: one for {of}, at most {_MOST})"
+            parser.add_argument(name, type=int, default=max(1, min(_MOST, cores // each)), help=words)
         parser.add_argument("--began", type=float, help="when the whole start began, in seconds of the Unix epoch")
         parser.add_argument("--nodes", type=int, default=0, help="show this many simulated nodes, too")
         parser.add_argument("--pods", type=int, default=0, help="with this many pods of executions on them")
@@ -153,7 +154,11 @@ class Command(BaseCommand):
         old = ["--without-native-sidecars"] if options["without_native_sidecars"] else []
         cluster = [*old, f"--unneeded-seconds={options['node_idle_seconds']}", *population]
         programs = _programs(var, port, cluster, prometheus, is_populated=bool(population))
-        supervisor.start(*programs, *_more_proxies(programs, options["proxies"]))
+        supervisor.start(
+            *programs,
+            *_more(programs, "web server", "web", options["webs"]),
+            *_more(programs, "proxy", "proxy", options["proxies"]),
+        )
         if prometheus.port and not supervisor.is_stopping:
             try:
                 supervisor.start(prometheus.program(var, dict(os.environ)))
@@ -268,7 +273,7 @@ def _programs(
     cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(settings.IMAGES_DIR)]
     cluster += ["--port", str(port + 2), "--kubeconfig", str(kubeconfig)]
     cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *of_cluster]
-    web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1), "--share-port"]
+    web, proxy = ([name, "--port", str(at), "--share-port"] for name, at in (("web", port), ("proxy", port + 1)))
     programs = [
         program("embedded cluster", "", cluster, kubeconfig.exists, 20.0),
         program("web server", "web", web, lambda: _answers(f"http://{_HOST}:{port}/freshz"), 6.0),
@@ -281,11 +286,11 @@ def _programs(
     return programs
 
 
-def _more_proxies(programs: Sequence[SupervisedProgram], count: int) -> list[SupervisedProgram]:
+def _more(programs: Sequence[SupervisedProgram], name: str, setting: str, count: int) -> list[SupervisedProgram]:
     """Return all but the first of so many on one port. They serve no metrics: their ports would be further ones."""
-    first = next(program for program in programs if program.name == "proxy")
-    silent = {**first.environment, _SETTINGS["proxy"]: "0"}
-    more = [(f"proxy {number}", first.log.with_name(f"proxy-{number}.log")) for number in range(2, count + 1)]
+    first = next(program for program in programs if program.name == name)
+    silent = {**first.environment, _SETTINGS[setting]: "0"}
+    more = [(f"{name} {number}", first.log.with_stem(f"{first.log.stem}-{number}")) for number in range(2, count + 1)]
     return [replace(first, name=name, log=log, environment=silent, is_optional=True) for name, log in more]
 
 

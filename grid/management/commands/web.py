@@ -21,12 +21,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=int, default=self.port, help="port to listen on (default: %(default)s)")
+        parser.add_argument("--share-port", action="store_true", help="let others of these listen on the same port")
 
     def handle(self, *args: Any, **options: Any) -> None:
         host: str = options["host"]
         refuse_to_expose(host)
         refuse_unusable_database()
-        listener = listen(host, options["port"], is_shared=options.get("share_port", False))
+        listener = listen(host, options["port"], is_shared=options["share_port"])
         proxies = settings.TRUSTED_PROXIES
         server = make_server(self.application, message_bytes=self.message_bytes, trusted_proxies=proxies)
         server.run(sockets=[listener])

@@ -145,7 +145,7 @@ async def test_list_has_what_changed_while_it_was_filled(before: list[Any], duri
         (OPERATOR, ExecutionsView(text="worker")),
     ]
     for number, change in enumerate(before):
-        apply(runtime, *change, number)
+        apply(runtime, change[0], change[1], number)
     page = ExecutionsPage()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Breath, "is_due", lambda breath: True)
@@ -153,7 +153,7 @@ async def test_list_has_what_changed_while_it_was_filled(before: list[Any], duri
             await painted(page, runtime, viewer, sort=view.sort, text=view.text)
         for number, (slices, change) in enumerate(during, start=100):
             await passes(slices * 0.015)
-            apply(runtime, *change, number)
+            apply(runtime, change[0], change[1], number)
         lists = page.lists_in(runtime)
         await until(lambda: all(known.is_filled for known in lists._lists.values()))
     for viewer, view in views:
@@ -200,3 +200,13 @@ async def test_list_is_kept_for_ten_minutes_where_there_is_room(monkeypatch: pyt
     monkeypatch.setattr(shell_lists, "LEAST_KEPT_ITEMS", COUNT + 1)
     assert await kept(25, "c", "d", "e") == {"c", "d", "e"}
     assert await kept(35, "c", "d", "e") == {"d", "e"}, "who was seen longest ago makes room"
+
+
+def test_filter_is_offered_from_few_executions_of_a_large_project() -> None:
+    runtime = filled_runtime(100)
+    others = [replace(row, tier_id="large") for row in list(runtime.executions.values())[:50]]
+    runtime.executions.replace([*runtime.executions.values(), *others])
+    asked = list(executions_pages.rows_to_choose_from(runtime, ALICE))
+    assert sorted(row.tier_id for row in asked) == sorted({row.tier_id for row in runtime.executions.values()})
+    assert len(asked) == 2
+    assert [row.id for row in executions_pages.rows_to_choose_from(runtime, BOB)] == ["bob"]

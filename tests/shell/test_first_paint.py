@@ -13,6 +13,7 @@ from django.test import AsyncClient
 from dashboard.executions.pages import executions
 from dashboard.executions.pages.execution_rows import MOST_VARIANTS
 from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.feed import current_fragments
@@ -124,11 +125,10 @@ async def test_list_filling_yields_while_nobody_waits(monkeypatch: pytest.Monkey
 async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     facts = await page.read(runtime, OPERATOR, view)
-    made = executions.group_of
 
     def slowly_made(*given: Any, **known: Any) -> Any:
         works(SLICE)
-        return made(*given, **known)
+        return group_of(*given, **known)
 
     monkeypatch.setattr(executions, "group_of", slowly_made)
     runtime.executions.replace([replace(row, title="New") for row in runtime.executions.values()])

@@ -44,12 +44,12 @@ def costs(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, seconds: float
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The virtual seconds that each step of the loop has taken."""
-    taken, run = list[float](), asyncio.Handle._run  # type: ignore[attr-defined]
+    taken, run = list[float](), asyncio.Handle._run
 
     def timed(handle: asyncio.Handle) -> None:
-        began = handle._loop.time()  # type: ignore[attr-defined]
+        began = loop_time()
         run(handle)
-        taken.append(handle._loop.time() - began)  # type: ignore[attr-defined]
+        taken.append(loop_time() - began)
 
     monkeypatch.setattr(asyncio.Handle, "_run", timed)
     monkeypatch.setattr(EXPECTED, "begin", lambda runtime: None)  # it reads the database

@@ -229,7 +229,9 @@ def rows_to_choose_from(runtime: Runtime, viewer: Viewer) -> Iterable[ExecutionR
     """Return executions that the viewer may see, among which each of their owners, projects and tiers occurs."""
     if may_observe(viewer):
         return runtime.executions.one_of_each()
-    return [row for row in runtime.executions.seen_by(viewer.id) if may_see_execution(viewer, row)]
+    # Those of a large project are many, and alike: judging each on the loop takes 70 ms of 50,000.
+    seen = {(row.owner_id, row.project_id, row.tier_id): row for row in runtime.executions.seen_by(viewer.id)}
+    return [row for row in seen.values() if may_see_execution(viewer, row)]
 
 
 def _may_still_see(runtime: Runtime, viewer: Viewer, group: Group) -> bool:

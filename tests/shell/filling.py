@@ -2,7 +2,8 @@
 
 import pytest
 
-from dashboard.shell.pages.lists import Breath, LiveLists
+from dashboard.shell.pages.lists import LiveLists
+from dashboard.shell.pages.slices import Breath
 
 
 def slow_filling(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

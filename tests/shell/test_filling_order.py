@@ -14,7 +14,7 @@ from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.pages import lists as shell_lists
 from dashboard.shell.pages.feed import current_fragments
-from dashboard.shell.pages.lists import Breath
+from dashboard.shell.pages.slices import Breath
 from dashboard.shell.viewmodels.live import Fragment
 from grid.kube.store import Freshness
 from grid.models.dataplane import LOCAL

@@ -17,7 +17,8 @@ from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.feed import current_fragments
-from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS, Breath
+from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS
+from dashboard.shell.pages.slices import Breath
 from dashboard.shell.viewmodels.live import Fragment
 from grid.kube.resources import PODS
 from grid.models import User

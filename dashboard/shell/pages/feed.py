@@ -15,8 +15,8 @@ from typing import Any
 from dashboard.shell.access import Viewer
 from dashboard.shell.fragments import RenderedFragments
 from dashboard.shell.pages.deadline_timer import NEVER, Alarm
-from dashboard.shell.pages.lists import SLICE_SECONDS, Breath
 from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.slices import SLICE_SECONDS, Breath
 from dashboard.shell.pages.turns import Turns
 from dashboard.shell.viewmodels.freshness import (
     FRAGMENT_ID,

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
+from dashboard.shell.pages.slices import SLICE_SECONDS, Breath, SharedBreath
 from dashboard.shell.viewmodels.listing import Progress
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.kube.hub import Hub, Topic, call_soon
@@ -22,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Of work on the event loop before other tasks run; up to five kinds of such work may meet in one of its rounds.
-SLICE_SECONDS = 0.005
 FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
 # Between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent.
 REST_SECONDS = 0.015
@@ -37,50 +36,6 @@ LONGEST_KEPT_SECONDS = 600.0  # how long a list is kept where there is room
 MOST_KEPT_ITEMS, LEAST_KEPT_ITEMS = 100_000, 1_000
 FORGET_SECONDS = 1.0  # between two looks for such lists
 RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages and waiting times
-
-
-class Breath:
-    """Yields to other tasks, in work of unknown length, whenever it has taken a slice of time, and for as long as `rest` says."""
-
-    def __init__(self, rest: Callable[[], float] = lambda: 0.0) -> None:
-        self._rest = rest
-        self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
-
-    def is_due(self) -> bool:
-        return self._loop.time() - self._began > SLICE_SECONDS
-
-    async def take(self) -> None:
-        if self.is_due():
-            await self._pause()
-            self._began = self._loop.time()
-
-    async def _pause(self) -> None:
-        await asyncio.sleep(self._rest())
-
-
-class _Turns(Breath):
-    """Holds the lock during a slice only, so that those of concurrent work take turns and do not add up."""
-
-    def __init__(self, lock: asyncio.Lock, rest: Callable[[], float]) -> None:
-        super().__init__(rest)
-        self._lock = lock
-        self._is_held = False
-
-    async def __aenter__(self) -> Self:
-        await self._lock.acquire()
-        self._is_held, self._began = True, self._loop.time()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._is_held:
-            self._lock.release()
-            self._is_held = False
-
-    async def _pause(self) -> None:
-        await self.__aexit__()
-        await super()._pause()
-        await self.__aenter__()
 
 
 class LiveList(ABC, Generic[T]):
@@ -332,7 +287,7 @@ class LiveLists(ABC, Generic[T, L]):
 
     async def _fill(self, new: L) -> None:
         await self._caught_up()
-        async with _Turns(self._slicing, self._rest) as breath:
+        async with SharedBreath(self._slicing, self._rest) as breath:
             first: Collection[str] = ()
             for first in self._shown_first(new):
                 if not first:

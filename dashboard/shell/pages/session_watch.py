@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db import DatabaseError, OperationalError
 
 from dashboard.shell.access import GROUPS, Viewer, viewer_in
-from dashboard.shell.pages.lists import Breath
+from dashboard.shell.pages.slices import Breath
 from grid.accounts.sessions import stored_key, valid_users
 from grid.core.translation import gettext as _
 from grid.database import threads as database

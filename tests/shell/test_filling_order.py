@@ -14,6 +14,7 @@ from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.pages import lists as shell_lists
 from dashboard.shell.pages.feed import current_fragments
+from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, LONGER_SECONDS
 from dashboard.shell.pages.slices import Breath
 from dashboard.shell.viewmodels.live import Fragment
 from grid.kube.store import Freshness
@@ -27,7 +28,7 @@ from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page
 from tests.shell.test_live_lists import changes
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
-from tests.support.virtual import cancelled, passes, until, virtual_time
+from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
 
 COUNT = 8
 SLICE = 1.0  # second for each execution
@@ -65,6 +66,15 @@ async def test_list_shows_newest_first_while_it_is_filled(monkeypatch: pytest.Mo
 async def test_list_of_oldest_shows_these_first(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
     assert await painted(ExecutionsPage(), filled_runtime(), descending=True) == ["row-bob"]
+
+
+@virtual_time
+async def test_first_paint_waits_a_little_longer_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executions_pages, "FIRST_LOOKED_AT", 5)
+    slow_filling(monkeypatch, 0.03)
+    page, runtime = ExecutionsPage(), filled_runtime()
+    assert len(await painted(page, runtime)) == 5
+    assert loop_time() <= FIRST_PAINT_SECONDS + LONGER_SECONDS
 
 
 @virtual_time
@@ -127,10 +137,10 @@ async def test_change_in_a_large_project_concerns_only_lists_that_exist() -> Non
 async def test_lists_that_are_filled_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, 0.02)
     page, runtime = ExecutionsPage(), filled_runtime(400)
-    assert len(await painted(page, runtime)) < 10
+    assert len(await painted(page, runtime)) < 20
     assert await painted(page, runtime, BOB) == ["row-bob"], "it does not wait for the other list"
     [of_all] = [known for known in page.lists_in(runtime)._lists.values() if not known.is_filled]
-    assert len(of_all.window) < 20
+    assert len(of_all.window) < 40
 
 
 @settings(max_examples=40, deadline=None)

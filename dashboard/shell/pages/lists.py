@@ -2,7 +2,7 @@
 the lists that may hold them, and only lists whose shown page or numbers may differ wake their pages. A list is filled when it is first
 requested, in slices between which other tasks run, and is dropped when it has not been requested for a while. What it shows first is put
 into it first, and items that nobody has requested yet are made then. A websocket waits until its list is whole; a first paint waits for
-`FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`)."""
+`FIRST_PAINT_SECONDS` at most, or a little longer for its first rows, and then says how far the list is (`progress_of`)."""
 
 import asyncio
 import logging
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
+LONGER_SECONDS = 0.12  # and on a busy machine for what the list shows first
 # Between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent.
 REST_SECONDS = 0.015
 AFTER_FAILURE_SECONDS = 3.0
@@ -47,6 +48,7 @@ class LiveList(ABC, Generic[T]):
         self.asked_at = 0.0
         self.is_filled = False
         self.progress = Progress()  # of the filling
+        self.has_first = asyncio.Event()  # what it shows first is in it
         self.filling: asyncio.Task[None] | None = None
         self._rows_per_page = rows_per_page
         self._pages: dict[int, tuple[float, Page[T]]] = {}  # by number, as they were requested recently, with the time
@@ -96,6 +98,7 @@ class LiveList(ABC, Generic[T]):
         """Finish the filling of the window, which is in order and up to date."""
         self.rechecked(now)
         self.is_filled = True
+        self.has_first.set()
 
     async def catch_up(self, items: Mapping[str, T], now: datetime, breath: Breath) -> None:
         """Put what changed during the filling, in slices, and also what changes meanwhile."""
@@ -185,13 +188,17 @@ class LiveLists(ABC, Generic[T, L]):
 
     async def known_or(self, key: Hashable, new: Callable[[], L], *, within: float | None = None) -> L:
         """Return the list with that key, whole and up to date; `new` makes an empty one when there is none. With `within`, it is returned
-        after at most so many seconds, and `progress_of` tells whether it is whole then."""
+        after so many seconds, `LONGER_SECONDS` later at most, and `progress_of` tells whether it is whole then."""
         known = self._known_or_begun(key, new)
         is_current = known.is_filled and not self._dirty and next(iter(self._measured_anew()), None) is None
         if not is_current or known.is_due_for_recheck(self._now()):
             with suppress(TimeoutError):
                 async with asyncio.timeout(within):
                     await self._whole(known)
+            if within is not None and not known.has_first.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LONGER_SECONDS):
+                        await self._first(known)
         return known
 
     def progress_of(self, asked: L) -> Progress | None:
@@ -234,6 +241,13 @@ class LiveLists(ABC, Generic[T, L]):
             if not asked.is_filled and asked.filling is not None:
                 await asyncio.shield(asked.filling)
             await self._bring_up_to_date(asked)
+        finally:
+            self._waiting -= 1
+
+    async def _first(self, asked: L) -> None:
+        self._waiting += 1
+        try:
+            await asked.has_first.wait()
         finally:
             self._waiting -= 1
 
@@ -300,6 +314,8 @@ class LiveLists(ABC, Generic[T, L]):
                     self._take_in(source)
                 for key in self._keys_of.get(source, ()):
                     new.append(key, self.items[key], now)
+                if number >= len(first):
+                    new.has_first.set()
                 if breath.is_due():
                     new.window.end_run()
                     new.progress = Progress(number, len(sources))

@@ -118,9 +118,6 @@ class LiveList(ABC, Generic[T]):
     def is_shown(self, number: int) -> bool:
         return number in self._pages
 
-    def shown(self, number: int) -> Page[T]:
-        return self._pages[number][1]
-
     def is_due_for_recheck(self, now: datetime) -> bool:
         """Return whether time or `basis` may have changed the list's items since the last recheck."""
         if not self.changes_with_time or self._rechecked_at is None:

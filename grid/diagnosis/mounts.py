@@ -21,6 +21,12 @@ _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}
 _MISSING_FILE = Expression(r"references non-existent (config|secret) key: (\S+)")
 _NOT_READ = Expression(r"(?i)failed to sync (configmap|secret) cache: timed out")
 _VOLUME = Expression(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\], ]+)")
+# What clouds say of an account that may not do something, and of the lack of one.
+NO_RIGHTS = r"= (?:PermissionDen|Unauthen)|not (?:have (?:\S+ acc|auth)|authorized)|Authorization[FP]|Forbidden|AccessDenied|d '\S+' perm"
+NO_CREDENTIALS = (
+    r"((?:\bno|missing|invalid|expired|failed to refresh|could not find) (?:\w+ )?credentials\b[^,:\n]*|NoCredentialProviders|"
+    r"ExpiredToken\w*|InvalidClientTokenId|InvalidAccessKeyId|client secret keys? .*expired|no EC2 IMDS role found)"
+)
 # Why a volume is not mounted, and what changes that: "" where it may end by itself.
 WHY_NOT_MOUNTED = RuleTable(
     ("no-client", r"need a /sbin/mount\.|bad superblock on [^/\s]+:|unknown filesystem type|mount\.\w+: (?:command )?not found", (
@@ -44,9 +50,10 @@ WHY_NOT_MOUNTED = RuleTable(
         (_("the file server does not answer"), "")),
     ("file-server-refuses", r"(?s)mount\.nfs.*access denied|access denied by server", (
         _("the file server refuses access"), _("Ask an operator to let the node use what the file server exports."))),
-    ("no-rights", r"= (?:PermissionDen|Unauthen)|not have (?:\S+ access|authoriz)|not authorized|Authorization[FP]|Forbidden|error\W13\b",
-        (_("its account may not use the storage: {says}"),
-         _("Ask an operator to give that account the right, or to correct what the volume names."))),
+    ("no-credentials", rf"(?i){NO_CREDENTIALS}", (_("its storage driver has no valid credentials: {driver}"), _(
+        "Ask an operator for the account or the secret with which the driver comes to the storage."))),
+    ("no-rights", rf"{NO_RIGHTS}|error\W13\b", (_("its account may not use the storage: {says}"),
+        _("Ask an operator to give that account the right, or to correct what the volume names."))),
     ("no-driver", r"driver name (\S+) not found|CSINode \S+ does not contain driver (\S+)", (
         _("the storage driver {driver} does not run on the node"), "")),
     ("damaged", r"fsck. found errors|UNEXPECTED INCONSISTENCY|Structure needs cleaning", (_("its file system is damaged"),

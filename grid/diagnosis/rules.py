@@ -16,8 +16,8 @@ _FRAMES = Expression(
     r'(?s)^.*(?: desc = |\nOutput: |googleapi: Error \d+: |(?:for volume|StorageClass) "[^"]*" ?: |container (?:process|init): )'
 )
 _ASIDES = RepeatedExpression(
-    r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$|/var/lib/kubelet/[^\s:\"',]+:? ?"
-    r"|https response error StatusCode: \d+, |Request ?ID: [\w-]+,? ?"
+    r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$| at \"/var/lib/kubelet/[^\"]*\"|"
+    r"/var/lib/kubelet/[^\s:\"',]+:? ?|https response error StatusCode: \d+, |Request ?ID: [\w-]+,? ?"
 )
 # Only that an earlier call has not ended, or what is missing or not read yet; a timeout tells at least that something hangs.
 _NO_CAUSE = Expression(

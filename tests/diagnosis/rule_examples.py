@@ -180,6 +180,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "file-server-silent": (_MOUNT + "mount failed: exit status 32\nmount.nfs: Connection timed out",
             _MOUNT + "mount failed: exit status 32\nmount.ceph: Connection timed out"),
         "file-server-refuses": (_MOUNT + "mount.nfs: access denied by server while mounting", _MOUNT + "mount.nfs: Connection timed out"),
+        "no-credentials": (_MOUNT + "1: Client error 2: No signing credentials available, see CRT debug logs",
+            _MOUNT + "code = PermissionDenied desc = 403: x does not have list access"),
         "no-rights": (_MOUNT + "code = PermissionDenied desc = 403: x does not have list access", _MOUNT + "no access to the disk"),
         "no-driver": (_MOUNT + "driver name nfs.csi.k8s.io not found in the list of registered CSI drivers",
             _MOUNT + "driver name nfs.csi.k8s.io registered twice"),

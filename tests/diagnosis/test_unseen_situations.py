@@ -121,9 +121,20 @@ def of_two_causes() -> dict[str, Diagnosis]:
     }
 
 
-def on_bad_node(kind: str, status: str, message: str, state: dict[str, Any], phase: str = "Running") -> Diagnosis:
-    trouble = decode(node("node-1", conditions=[condition(kind, status, message=message)]), Node)
+def on_bad_node(
+    kind: str, status: str, message: str, state: dict[str, Any], phase: str = "Running", since: int = 0
+) -> Any:
+    bad = condition(kind, status, message=message, at=MOMENT - timedelta(seconds=since))
+    trouble = decode(node("node-1", conditions=[bad]), Node)
     return explain(pod("p", node="node-1", phase=phase, statuses=[container_status(state=state)]), node=trouble)
+
+
+def failing_claim(says: str) -> Diagnosis:
+    failed_event = (
+        FAILS,
+        f'failed to provision volume with StorageClass "gp3": rpc error: code = Internal desc = {says}',
+    )
+    return unplaced(UNBOUND, HOME, claim=pending(), claim_event=failed_event)
 
 
 def refused_by(complaints: str) -> Diagnosis:
@@ -168,6 +179,17 @@ def of_nodes_and_services() -> dict[str, Diagnosis]:
     }
 
 
+def of_accounts_and_limits() -> dict[str, Diagnosis]:
+    right = "UnauthorizedOperation: x is not authorized to perform: ec2:CreateVolume"
+    bucket = 'MountVolume.SetUp failed for volume "s3" : desc = Could not mount "data" at "/var/lib/kubelet/1/mount": Caused by: '
+    return {
+        "right of the storage driver": failing_claim(right),
+        "credentials of the storage driver": failing_claim("failed to refresh cached credentials, no EC2 IMDS role found"),
+        "credentials of a bucket": on_node("FailedMount", f"{bucket}2: No signing credentials available, see logs"),
+        "right of a bucket": on_node("FailedMount", f"{bucket}1: AccessDenied"),
+    }  # fmt: skip
+
+
 def test_unseen_situations_are_told_as_stored() -> None:
-    answers = of_one_cause() | of_two_causes() | of_nodes_and_services()
+    answers = of_one_cause() | of_two_causes() | of_nodes_and_services() | of_accounts_and_limits()
     assert_answers_as_stored("words-of-unseen-situations", answers.items())

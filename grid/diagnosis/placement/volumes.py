@@ -11,7 +11,7 @@ from grid.core.wording import capitalised, folded, listed
 from grid.diagnosis.complaints import ASK_ABOUT_VOLUME
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.held import is_settled
-from grid.diagnosis.mounts import OURS, claim_words
+from grid.diagnosis.mounts import NO_CREDENTIALS, NO_RIGHTS, OURS, claim_words
 from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.rules import RuleTable, core_words, most_telling
 from grid.kube.objects import Pod, Volume, VolumeClaim
@@ -35,6 +35,8 @@ _NOT_MADE = RuleTable[tuple[str, Who, str]](
     # EC2 removes a new disk whose key it may not use, and then knows no such volume.
     ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk cannot be encrypted with its key, as it seems: {says}."),
      "operator", _("Ask an operator whether the storage driver may use the key that encrypts the disks (KMS)."))),
+    ("rights", f"(?i:{NO_CREDENTIALS})|{NO_RIGHTS}", (_("{sentence} The storage driver has no account that may make it: {says}."),
+     "operator", _("Ask an operator to give the storage driver an account with that right."))),
     ("silent", r"DeadlineExceeded", (_("{sentence} The storage does not answer in time."), "admin", ASK_ABOUT_VOLUME)),
     ("no-space", r"(?i)(?:not (?:have )?enough|insufficient|no) (?:free |disk )?(?:space|storage|capacity)", (
         _("{sentence} The storage has no room for a volume of this size: {says}."), "admin",
@@ -157,29 +159,17 @@ def _problem(used: UsedClaim, scheduling: SchedulingContext, *, unbound: bool, n
     if used.is_deleted:
         return _("{what} cannot be used: the volume claim {name} is being deleted.", what=what, name=used.name)
     if claim.status.phase == "Lost":
-        return ngettext(
-            "{what} has lost the volume {volume}, which no longer exists.",
-            "{what} have lost the volume {volume}, which no longer exists.",
-            used.number,
-            what=what,
-            volume=claim.spec.volume_name,
-        )
+        singular = _("{what} has lost the volume {volume}, which no longer exists.")
+        several = _("{what} have lost the volume {volume}, which no longer exists.")
+        return ngettext(singular, several, used.number, what=what, volume=claim.spec.volume_name)
     if not claim.spec.volume_name and unbound:
         if none_available and scheduling.volumes is not None:
             return _without(used, _why_none(claim, scheduling.volumes.values()))
         storage_class = claim.spec.storage_class_name
         named = _(" (storage class {storage_class})", storage_class=storage_class) if storage_class else ""
-        if none_available:
-            return ngettext(
-                "{what} has no volume that a node could reach{named}.",
-                "{what} have no volume that a node could reach{named}.",
-                used.number,
-                what=what,
-                named=named,
-            )
-        return ngettext(
-            "{what} has no volume yet{named}.", "{what} have no volume yet{named}.", used.number, what=what, named=named
-        )
+        lack = _("volume that a node could reach") if none_available else _("volume yet")
+        forms = _("{what} has no {lack}{named}."), _("{what} have no {lack}{named}.")
+        return ngettext(*forms, used.number, what=what, lack=lack, named=named)
     return ""
 
 

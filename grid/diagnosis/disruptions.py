@@ -49,9 +49,14 @@ _USED = RepeatedExpression(r"Container (\S+) was using ([^\s,]+), request is ([^
 # In bytes beyond the request: less is no fault of the program, and no larger tier helps.
 _WORTH_A_TIER = {"ephemeral-storage": 2**30, "memory": 2**28}
 _LARGER_TIER: tuple[Who, str] = "you", _("Launch it again on a tier that requests as much as it uses.")
+_FEWER_FILES: tuple[Who, str] = (
+    "you",
+    _("Launch it again with fewer files on its node's disk, or with them in the project's folder."),
+)
 _NO_FAULT: tuple[Who, str] = "operator", _("Launch it again: it was not at fault. Ask an operator what fills the node.")
 _SHORTAGES = {
-    **dict.fromkeys(("ephemeral-storage", "inodes", "Disk"), _("disk")),
+    **dict.fromkeys(("ephemeral-storage", "Disk"), _("disk")),
+    "inodes": _("inodes (too many files)"),
     **dict.fromkeys(("pids", "PID"), _("process ids")),
     "Memory": _("memory"),
 }
@@ -67,7 +72,8 @@ REJECTIONS = {
 }
 # Of an `UnexpectedAdmissionError`: a device plugin has devices that do not work, or is gone.
 _UNHEALTHY = Expression(
-    r"no healthy devices present(?:; cannot allocate unhealthy devices (\S+))?|device plugin .*(?:not|gone|stopped)"
+    r"(?:no healthy devices present; cannot allocate unhealthy|allocate unregistered) devices? (\S+)|no healthy devices present|"
+    r"device plugin .*(?:not|gone|stopped|rpc failed)"
 )
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", *REJECTIONS)
 _AMOUNTS = Expression(r"requested: (\d+), used: (\d+), capacity: (\d+)")
@@ -126,9 +132,8 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         sentence = _("Node {node} had {reason}.", node=node, reason=_no_room(reason.removeprefix("OutOf"), message))
         return Diagnosis("refused_by_node", sentence, "problem", "you", step, evidence)
     if (broken := _UNHEALTHY.search(message)) is not None:
-        sentence = _("Devices of node {node} do not work: {says}.", node=node, says=folded(message))
-        if broken[1]:
-            sentence = _("Devices of node {node} do not work ({resource}).", node=node, resource=broken[1].rstrip(",."))
+        says = f" ({broken[1].rstrip(',.')})" if broken[1] else f": {folded(message.rpartition('desc = ')[2])}"
+        sentence = _("Devices of node {node} do not work{says}.", node=node, says=says)
         step = _("Launch it again; ask an operator to look at the devices of the node.")
         return Diagnosis("refused_by_node", sentence, "problem", "operator", step, evidence)
     says = folded(message)
@@ -181,7 +186,8 @@ def _short_of(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     sentence = _("The node ran short of {shortage} and evicted this", shortage=_SHORTAGES.get(match[1], match[1]))
     if not (used := _used(pod, match[1])):
         return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
-    sentence, then, uses = f"{sentence}: {used}", _LARGER_TIER, _USED.findall(pod.status.message)
+    sentence, uses = f"{sentence}: {used}", _USED.findall(pod.status.message)
+    then = _FEWER_FILES if match[1] == "inodes" else _LARGER_TIER
     try:  # of each container that uses more than it requests, however little that is
         excess, largest = max((whole(used) - whole(requested), name) for name, used, requested in uses)
     except ValueError:

@@ -98,7 +98,9 @@ NODE_FAULTS = RuleTable(
     ("cgroup-driver", r"expected cgroupsPath to be|cgroup ?driver",
      _("it is set up wrongly (its kubelet and its container runtime have different cgroup drivers)")),
     ("no-processes", r"(?:fork|clone|thread)\b.*resource temporarily unavailable", _("it has no room for more processes")),
+    ("no-files", r"too many open files|inotify.*no space left", _("it has no open files or inotify instances left")),
     ("no-disk", r"\b(?:mkdir|write|open) \S+: no space left on device", _("its disk is full")),
+    ("broken-disk", r"\b(?:mkdir|write|open) /var/lib/[^\s:]+: (?:read-only file system|input/output error)", _("its own disk fails")),
     ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
 )  # fmt: skip
 # What each means: the code, who can repair it, and how. Of all others the command of the environment is wrong.
@@ -189,10 +191,8 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
         says = words.format(command=next(filter(None, match.groups()), "")).replace("  ", " ")
         code, who, step = _REMEDIES.get(key, _COMMAND)
     elif fault := NODE_FAULTS.find(message):
-        sentence, says = (
-            _("the node cannot start {program}{why}."),
-            fault[1].format(registry=next(filter(None, fault[2].groups()), "")),
-        )
+        sentence = _("the node cannot start {program}{why}.")
+        says = fault[1].format(registry=next(filter(None, fault[2].groups()), ""))
         code, who, step = "node_fault", "operator", STEPS_OF_NODE.get(fault[0], LOOK_AT_NODE)
     why = f": {says}" if says else ""
     sentence = capitalised(sentence.format(program=within(pod, status), why=why))

@@ -27,7 +27,7 @@ from grid.diagnosis.exits import LOOK_AT_NODE, NODE_FAULTS
 from grid.diagnosis.nodetroubles import is_certain, node_troubles
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
-from grid.kube.objects import ContainerStatus, Event, Node, Pod, Terminated, true_condition
+from grid.kube.objects import Condition, ContainerStatus, Event, Node, Pod, Terminated, true_condition
 
 __all__ = ["Diagnosis", "explain_end", "explain_pod"]
 
@@ -45,7 +45,7 @@ _UNLIKE_ASKED: dict[tuple[str, str], tuple[str, Who, str]] = {
         _("Let it use less memory, or launch it again with the new size.")),
 }  # fmt: skip
 # What a container fails for whatever the others do; a program that crashes may miss one of them.
-_OF_ITS_OWN = {"image", "config", "command", "container", "crash_loop", OUT_OF_MEMORY}
+_OF_ITS_OWN = {"image", "config", "command", "container", "crash_loop", "probe", OUT_OF_MEMORY}
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
@@ -65,7 +65,7 @@ def explain_pod(
     # A finalizer may keep a pod from being deleted for so long that this counts more than how its program ended.
     is_kept = bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
     if not is_kept and (end := explain_end(pod, events)) is not None:
-        return _beside_trouble(end, node, is_over=True)
+        return _beside_trouble(end, node, ended=pod)
     if pod.metadata.deletion_timestamp is not None:
         return _ending(pod, events, node, now)
     if pod.status.phase == "Unknown":
@@ -78,17 +78,25 @@ def explain_pod(
     return silent or _beside_trouble(_unlike_asked(pod, _containers(pod, events, now), now), node)
 
 
-def _beside_trouble(why: Diagnosis, node: Node | None, *, is_over: bool = False) -> Diagnosis:
-    """Return the diagnosis of a problem with the trouble that the pod's node reports, which may be its cause. What the node is short of
-    now says nothing of an end before."""
+def _beside_trouble(why: Diagnosis, node: Node | None, *, ended: Pod | None = None) -> Diagnosis:
+    """Return the diagnosis of a problem with the trouble that the pod's node reports, which may be its cause; `ended`: the pod is over."""
     troubles = node_troubles(node) if node is not None and why.severity == "problem" else ()
-    surely = [(each, words) for each, words in troubles if is_certain(each)]
-    of_now = [(each, words) for each, words in surely if not (is_over and each.type.endswith("Pressure"))]
+    of_now = [(each, words) for each, words in troubles if is_certain(each) and _may_be_cause(each, ended)]
     if node is None or not of_now:
         return why
     words, evidence = listed([words for _each, words in of_now]), quoted(*(each.message for each, _words in of_now))
     sentence = _("Its node {node} is in trouble: {words}.", node=node.metadata.name, words=words)
     return together(why, replace(why, sentence=sentence, next_step=LOOK_AT_NODE, evidence=evidence))
+
+
+def _may_be_cause(trouble: Condition, ended: Pod | None) -> bool:
+    """Return whether a node's trouble may be why a pod has ended, if it has. What the node is short of now says nothing of an end before;
+    but where it was short of memory already, the kernel also kills what is within its own limit."""
+    if ended is None or not trouble.type.endswith("Pressure"):
+        return True
+    began, ends = trouble.last_transition_time, [status.state.terminated for status in programs(ended)]
+    kills = [each.finished_at for each in ends if each and each.exit_code == 137 and each.reason != "OOMKilled"]
+    return trouble.type == "MemoryPressure" and any(began <= at for at in kills if began and at)
 
 
 def explain_end(pod: Pod, events: Sequence[Event] = ()) -> Diagnosis | None:

@@ -92,6 +92,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "no-processes": ("start failed: : fork/exec /usr/bin/containerd-shim-runc-v2: resource temporarily unavailable",
             "dial unix /run/flannel.sock: connect: resource temporarily unavailable"),
+        "no-files": ("cgroups: cannot create inotify fd: too many open files: unknown", "open /var/lib/layer: no space left on device"),
+        "broken-disk": ("mkdir /var/lib/containerd/snapshots/new-1932: read-only file system", "mkdir /data/out: read-only file system"),
         "no-disk": ("write /var/lib/containerd/io.containerd.runtime.v2.task/k8s.io/3f1c/config.json: no space left on device",
             "inotify_add_watch /etc/cni/net.d: no space left on device"),
         "network": ("cni plugin not initialized", "cni plugin answered late"),

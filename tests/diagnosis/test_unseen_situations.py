@@ -137,6 +137,10 @@ def failing_claim(says: str) -> Diagnosis:
     return unplaced(UNBOUND, HOME, claim=pending(), claim_event=failed_event)
 
 
+def failed(reason: str, message: str) -> Diagnosis:
+    return explain(pod("p", node="node-1", phase="Failed", status={"reason": reason, "message": message}))
+
+
 def refused_by(complaints: str) -> Diagnosis:
     """While the nodes are not known."""
     refused = condition("PodScheduled", "False", "Unschedulable", f"0/5 nodes are available: {complaints}.")
@@ -182,11 +186,28 @@ def of_nodes_and_services() -> dict[str, Diagnosis]:
 def of_accounts_and_limits() -> dict[str, Diagnosis]:
     right = "UnauthorizedOperation: x is not authorized to perform: ec2:CreateVolume"
     bucket = 'MountVolume.SetUp failed for volume "s3" : desc = Could not mount "data" at "/var/lib/kubelet/1/mount": Caused by: '
+    plugin = "due to device plugin GetPreferredAllocation rpc failed with err: rpc error: code = Unknown desc = nvml"
+    inodes = "The node was low on resource: inodes. "
+    used = f"{inodes}Container run was using 412k, request is 0, has larger consumption of inodes."
+    probe = event_saying("Killing", "Container proxy failed liveness probe, will be restarted", seconds=6)
+    short = ("MemoryPressure", "True", "kubelet has insufficient memory available")
+    before: dict[str, Any] = {"phase": "Failed", "since": 60}
     return {
         "right of the storage driver": failing_claim(right),
         "credentials of the storage driver": failing_claim("failed to refresh cached credentials, no EC2 IMDS role found"),
         "credentials of a bucket": on_node("FailedMount", f"{bucket}2: No signing credentials available, see logs"),
         "right of a bucket": on_node("FailedMount", f"{bucket}1: AccessDenied"),
+        "lost GPU": failed("UnexpectedAdmissionError", f"Allocate failed {plugin}: GPU is lost, which is unexpected"),
+        "device that is not registered": failed("UnexpectedAdmissionError", "can't allocate unregistered device a/b, which is unexpected"),
+        "inodes": failed("Evicted", inodes),
+        "inodes of the program": failed("Evicted", used),
+        "open files of the node": of(waits("CreateContainerError", f"{RUNC}cannot create inotify fd: too many open files")),
+        "disk of the node": of(waits("CreateContainerError", "mkdir /var/lib/containerd/new-1932: read-only file system")),
+        "crash, and a probe of another": of(crashing("run", ended(1)), crashing("proxy", ended(137)), events=[probe]),
+        "killed on a node short of memory": on_bad_node(*short, ended(137), **before),
+        "killed on a node short of memory since": on_bad_node(*short, ended(137), "Failed"),
+        "killed at its own limit there": on_bad_node(*short, ended(137, "OOMKilled"), **before),
+        "ended with an error there": on_bad_node(*short, ended(1), **before),
     }  # fmt: skip
 
 

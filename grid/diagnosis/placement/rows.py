@@ -117,7 +117,7 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
         free = {name: amount for name, amount in free.items() if name != PODS}
     if free:
         has, needs = compared(free, placement.needs)
-        has = _("at most {amount}", amount=has) if is_varied else has
+        has = _("at most {amount}", amount=has) if is_varied and any(free.values()) else has
         parts.append(_("full: {has} free, but {needs} needed", has=has, needs=needs))
     return parts
 

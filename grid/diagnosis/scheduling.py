@@ -30,13 +30,13 @@ _SCALE_UP = RepeatedExpression(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
 _SHORT = Expression(r"Insufficient (\S+)")
 _WORDS = {"cpu": "CPU", "memory": _("memory"), "ephemeral-storage": _("disk space"), "pods": _("room for another pod")}
 _TAINT = "untolerated taint"
-_MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
+_MISMATCH = Expression(r"affinity/selector|plugin\(s\) \[NodeAffinity\]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
 _VOLUME = Expression(r"ersistent ?[vV]olume|volume node affinity|ephemeral volume|binding volumes")
 _CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
-_FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
-_BACKOFF = "in backoff after failed scale-up"
+_FULL = Expression(r"max (?:node group size|limit) reached|max cluster (?:cpu|memory)|max total nodes")
+BACKOFF = "in backoff after failed scale-up"
 # Why the cloud delivered no node, by the errors of AWS, Azure and Google; {what} is the first group, or all that is said.
 CLOUD_REFUSALS = RuleTable(
     ("quota-limit", r"(vCPU limit of \d+|Quota '\w+')", _("the cloud account's quota is used up ({what})")),
@@ -177,13 +177,10 @@ def _not_scaling_up(
 ) -> Diagnosis:
     """Explain a pod that the autoscaler does not scale up for; the autoscaler reconsiders every few seconds."""
     pool = demands.pool
-    others = [reason for reason in groups if _BACKOFF not in reason]
-    if len(others) < len(groups) and not all(map(_is_mismatch, others)):
-        return _by_groups_alone(groups, evidence)
-    if len(others) < len(groups):
+    others, at_maximum = [reason for reason in groups if BACKOFF not in reason], any(map(_FULL.search, groups))
+    if len(others) < len(groups) and all(map(_MISMATCH.search, others)):
         return _undelivered((), pool, evidence)
-    at_maximum = any(map(_is_full, groups))
-    if at_maximum and not nodes:
+    if len(others) < len(groups) or (at_maximum and not nodes):
         return _by_groups_alone(groups, evidence)
     if at_maximum and _short_of(nodes) and not _never_fits(message):
         sentence = _(
@@ -197,7 +194,7 @@ def _not_scaling_up(
     if short and not at_maximum and (_never_fits(message) or not _short_of(nodes)):
         return _too_small(short, nodes, pool, evidence)
     if not nodes:  # the counts below would be of node groups
-        nodes = {reason: 0 for reason in groups if _is_mismatch(reason)}
+        nodes = {reason: 0 for reason in groups if _MISMATCH.search(reason)}
     return _without_autoscaler(nodes, message, demands, evidence, settled=True)
 
 
@@ -209,8 +206,8 @@ def _undelivered(errors: Sequence[str], pool: str, evidence: tuple[str, ...]) ->
 def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that the autoscaler has not tried on some node groups: they are at their maximum, or the cloud delivered no node for
     them. Nobody knows whether one of their nodes would take it. The other groups were tried, some with several complaints."""
-    full = sum(count for reason, count in groups.items() if _is_full(reason))
-    failed = sum(count for reason, count in groups.items() if _BACKOFF in reason)
+    full = sum(count for reason, count in groups.items() if _FULL.search(reason))
+    failed = sum(count for reason, count in groups.items() if BACKOFF in reason)
     are_full = ngettext(
         "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full
     )
@@ -218,15 +215,14 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     have_failed = have_failed.format(groups=plural(failed, "node group", "node groups"))
     parts = [words for number, words in ((full, are_full), (failed, have_failed)) if number]
     untried = len(parts)
-    small, others = _resources_short(groups), []
-    if small:
-        others.append(_("be too small ({small})", small=listed(small)))
-    if any(map(_is_mismatch, groups)):
+    small = _resources_short(groups)
+    others = [_("be too small ({small})", small=listed(small))] if small else []
+    if any(map(_MISMATCH.search, groups)):
         others.append(_("not match what this asks for"))
     rest = [
         f"{count} {reason}"
         for reason, count in groups.items()
-        if not (_is_full(reason) or _BACKOFF in reason or _is_mismatch(reason) or _SHORT.match(reason))
+        if not (_FULL.search(reason) or BACKOFF in reason or _MISMATCH.search(reason) or _SHORT.match(reason))
     ]
     parts += [*([_("a new node of another would {others}", others=_(" and ").join(others))] if others else []), *rest]
     sentence = _("The autoscaler starts no node for this: {parts}.", parts="; ".join(parts))
@@ -237,6 +233,16 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
     step = _("Choose another tier, or show an operator the messages below.")
     return Diagnosis("unschedulable", sentence, "problem", "operator", step, evidence)
+
+
+def with_untried_groups(busy: Diagnosis, refused: str) -> Diagnosis:
+    """Return why a pod waits for room on the nodes, with the node groups on which the autoscaler did not try it, if there are such."""
+    groups = counted_reasons(refused)
+    if not any(_FULL.search(reason) or BACKOFF in reason for reason in groups):
+        return busy
+    step = _("Wait until something ends, or ask an operator for another node.")
+    sentence = f"{busy.sentence} {_by_groups_alone(groups, ()).sentence}"
+    return replace(busy, sentence=sentence, who="operator", next_step=step, is_normal=BACKOFF not in refused)
 
 
 def _without_autoscaler(
@@ -264,7 +270,7 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
     pool = demands.pool
     cordoned = sum(count for reason, count in reasons.items() if _CORDONED in reason)
     tainted = sum(count for reason, count in reasons.items() if _TAINT in reason)
-    foreign = sum(count for reason, count in reasons.items() if _is_mismatch(reason))
+    foreign = sum(count for reason, count in reasons.items() if _MISMATCH.search(reason))
     if pool and foreign and cordoned + tainted:
         # The scheduler says the first complaint of each node, so the closed ones may be of any pool.
         sentence = _("No open node{of_pool}: of the whole cluster, {closed}, and {foreign:,} of other pools.")
@@ -289,7 +295,7 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
         return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
     if (others := _others(reasons, are_beside=False)) is not None and "no nodes available" not in message:
         return replace(others, evidence=evidence)
-    if any(map(_is_mismatch, reasons)) or "no nodes available" in message:
+    if any(map(_MISMATCH.search, reasons)) or "no nodes available" in message:
         sentence = _("There is no node{of_pool}, and none is being started.", of_pool=_of(pool))
         step = _("Choose another tier; tell your admin that this one's node pool is empty.")
         return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
@@ -343,14 +349,6 @@ def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, eviden
 def _closed_words(number: int) -> str:
     singular = _("{count:,} node is cordoned, tainted or not ready")
     return ngettext(singular, _("{count:,} nodes are cordoned, tainted or not ready"), number)
-
-
-def _is_full(reason: str) -> bool:
-    return any(words in reason for words in _FULL)
-
-
-def _is_mismatch(reason: str) -> bool:
-    return any(words in reason for words in _MISMATCH)
 
 
 def _short_of(reasons: Mapping[str, int]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from grid.core.labels import KEYS
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Node
+from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import assert_answers_as_stored, ended, event_saying, explain
 from tests.diagnosis.test_sixty_storage import FAILS, HOME, NOT_IN_TIME, UNBOUND, on_node, pending, unplaced
 from tests.support.builders import MOMENT, condition, container_status, decode, node, pod
@@ -141,6 +142,15 @@ def failed(reason: str, message: str) -> Diagnosis:
     return explain(pod("p", node="node-1", phase="Failed", status={"reason": reason, "message": message}))
 
 
+def among_full(groups: str) -> Diagnosis:
+    """On the only node, whose cores are taken; the autoscaler says this of its groups."""
+    refused = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+    waiting = pod("p", conditions=[refused], requests={"cpu": "3"}, created=MOMENT - timedelta(minutes=9))
+    scheduling = surroundings([node("node-1")], [pod("x", node="node-1", requests={"cpu": "2"}, ready=True)], [])
+    says = event_saying("NotTriggerScaleUp", f"pod didn't trigger scale-up: {groups}")
+    return explain(waiting, says, scheduling=scheduling)
+
+
 def refused_by(complaints: str) -> Diagnosis:
     """While the nodes are not known."""
     refused = condition("PodScheduled", "False", "Unschedulable", f"0/5 nodes are available: {complaints}.")
@@ -208,6 +218,9 @@ def of_accounts_and_limits() -> dict[str, Diagnosis]:
         "killed on a node short of memory since": on_bad_node(*short, ended(137), "Failed"),
         "killed at its own limit there": on_bad_node(*short, ended(137, "OOMKilled"), **before),
         "ended with an error there": on_bad_node(*short, ended(1), **before),
+        "full nodes, group at its maximum": among_full("1 Insufficient cpu, 1 max node group size reached"),
+        "full nodes, no node came": among_full("1 in backoff after failed scale-up, 2 node(s) didn't match Pod's node affinity/selector"),
+        "full nodes, none to add": among_full("1 Insufficient cpu"),
     }  # fmt: skip
 
 

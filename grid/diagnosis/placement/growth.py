@@ -8,11 +8,10 @@ from grid.diagnosis.diagnosis import SCALING, latest
 from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.resources import ResourceAmounts
-from grid.diagnosis.scheduling import scale_up_failures
+from grid.diagnosis.scheduling import BACKOFF, scale_up_failures
 from grid.kube.objects import Event, Node
 from grid.kube.pools import NodeGroup
 
-_BACKOFF = "in backoff after failed scale-up"
 # What happened to a node; a new one like it does not have it.
 _NOT_ON_A_NEW_NODE = frozenset({"not_ready", "broken", "cordon", "leaving", "full", "port", "apart"})
 # What a template does not tell: its labels are those that all nodes of the pool have, without those of a zone or of one node.
@@ -65,7 +64,7 @@ class Growth:
         """The cloud failed to deliver a node of the group: by its status, for the autoscaler's message counts groups of any pool."""
         if self.group is not None and self.group.is_backed_off is not None:
             return self.group.is_backed_off
-        return bool(self.errors) or _BACKOFF in self.refused
+        return bool(self.errors) or BACKOFF in self.refused
 
     @property
     def words(self) -> str:
@@ -101,7 +100,7 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     if template is not None and nodes and all(map(placement.own_take_its_port, nodes)):
         fits = False
     is_known = group is not None or pool or latest(events, "TriggeredScaleUp") is not None
-    if not errors and is_known and ((group and group.is_backed_off) or _BACKOFF in refused):
+    if not errors and is_known and ((group and group.is_backed_off) or BACKOFF in refused):
         errors = (group.error if group else "",)
     return Growth(group, count(pool_nodes), fits, refused, is_small, errors)
 

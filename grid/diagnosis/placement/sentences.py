@@ -15,7 +15,7 @@ from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.placement.surroundings import absent_words
 from grid.diagnosis.places import STARTING_STATES, is_for_other_work, remover_of
 from grid.diagnosis.resources import PODS, amount_words, compared
-from grid.diagnosis.scheduling import cloud_words
+from grid.diagnosis.scheduling import cloud_words, with_untried_groups
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Metadata
 
@@ -102,7 +102,8 @@ class Scene:
             step = _(
                 "Wait until something ends, stop something that you do not need, or choose a tier on another node pool."
             )
-        return Diagnosis("busy", f"{sentence}.", "wait", "you", step, link="executions", is_normal=True)
+        busy = Diagnosis("busy", f"{sentence}.", "wait", "you", step, link="executions", is_normal=True)
+        return busy if growth.group else with_untried_groups(busy, growth.refused)
 
     def held_up(self) -> Diagnosis | None:
         """Explain a pod by a node that would take it, but has been starting for too long; None while another has room or is coming."""
@@ -173,14 +174,9 @@ class Scene:
 
     def _are(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation], *kinds: str) -> str:
         """Return in which states these nodes are, by their obstacles of these kinds, and what is the matter with the others."""
-        return ngettext(
-            "{nodes} is {states}{others}",
-            "{nodes} are {states}{others}",
-            count(nodes),
-            nodes=self._these(nodes, usable),
-            states=_(" or ").join(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, *kinds))),
-            others=self._rest(nodes, usable),
-        )
+        states = _(" or ").join(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, *kinds)))
+        forms, others = (_("{nodes} is {states}{others}"), _("{nodes} are {states}{others}")), self._rest(nodes, usable)
+        return ngettext(*forms, count(nodes), nodes=self._these(nodes, usable), states=states, others=others)
 
     def never(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that each of these open nodes keeps off for ever."""
@@ -277,12 +273,8 @@ class Scene:
     def _may_use(self, nodes: Sequence[NodeSituation]) -> str:
         if count(nodes) == 2:
             return _("Both nodes{of_pool} that may take this", of_pool=self.of_pool)
-        return ngettext(
-            "The only node{of_pool} that may take this",
-            "The {count:,} nodes{of_pool} that may take this",
-            count(nodes),
-            of_pool=self.of_pool,
-        )
+        forms = _("The only node{of_pool} that may take this"), _("The {count:,} nodes{of_pool} that may take this")
+        return ngettext(*forms, count(nodes), of_pool=self.of_pool)
 
     def _too_small(self, nodes: Sequence[NodeSituation], *, is_certain: bool) -> str:
         has, needs = compared(most(nodes, "too_small"), self.placement.needs)

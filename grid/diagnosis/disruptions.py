@@ -131,6 +131,9 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         step = _("Launch it again: the scheduler looks for a node with room.")
         sentence = _("Node {node} had {reason}.", node=node, reason=_no_room(reason.removeprefix("OutOf"), message))
         return Diagnosis("refused_by_node", sentence, "problem", "you", step, evidence)
+    if "maximum request size for shared resources" in message:
+        sentence = _("Node {node} shares its GPUs, and gives no pod more than one share of them.", node=node)
+        return Diagnosis("refused_by_node", sentence, "problem", "you", _("Choose a tier with one GPU."), evidence)
     if (broken := _UNHEALTHY.search(message)) is not None:
         says = f" ({broken[1].rstrip(',.')})" if broken[1] else f": {folded(message.rpartition('desc = ')[2])}"
         sentence = _("Devices of node {node} do not work{says}.", node=node, says=says)

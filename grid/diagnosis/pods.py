@@ -198,10 +198,8 @@ def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagn
     singular = _("{names} has kept this from being deleted for {overdue}.")
     several = _("{names} have kept this from being deleted for {overdue}.")
     sentence = ngettext(singular, several, number, names=capitalised(names), overdue=duration(overdue))
-    step = ngettext(
-        "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number
-    )
-    return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
+    steps = _("Ask an operator what removes the finalizer."), _("Ask an operator what removes the finalizers.")
+    return Diagnosis("stuck_ending", sentence, "problem", "operator", ngettext(*steps, number), evidence)
 
 
 def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...], failure: Event | None) -> Diagnosis:

@@ -176,23 +176,22 @@ def _not_scaling_up(
     groups: Mapping[str, int], nodes: Mapping[str, int], message: str, demands: _Demands, evidence: tuple[str, ...]
 ) -> Diagnosis:
     """Explain a pod that the autoscaler does not scale up for; the autoscaler reconsiders every few seconds."""
-    pool = demands.pool
     others, at_maximum = [reason for reason in groups if BACKOFF not in reason], any(map(_FULL.search, groups))
     if len(others) < len(groups) and all(map(_MISMATCH.search, others)):
-        return _undelivered((), pool, evidence)
+        return _undelivered((), demands.pool, evidence)
     if len(others) < len(groups) or (at_maximum and not nodes):
         return _by_groups_alone(groups, evidence)
     if at_maximum and _short_of(nodes) and not _never_fits(message):
         sentence = _(
             "All nodes{of_pool} are busy, and the pool has as many nodes as it may have. "
             "This starts when another execution ends.",
-            of_pool=_of(pool),
+            of_pool=_of(demands.pool),
         )
         step = _("Wait, choose another tier, or ask your admin for a larger pool.")
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
     short = _resources_short(groups)
     if short and not at_maximum and (_never_fits(message) or not _short_of(nodes)):
-        return _too_small(short, nodes, pool, evidence)
+        return _too_small(short, nodes, demands.pool, evidence)
     if not nodes:  # the counts below would be of node groups
         nodes = {reason: 0 for reason in groups if _MISMATCH.search(reason)}
     return _without_autoscaler(nodes, message, demands, evidence, settled=True)

@@ -123,9 +123,9 @@ def of_two_causes() -> dict[str, Diagnosis]:
 
 
 def on_bad_node(
-    kind: str, status: str, message: str, state: dict[str, Any], phase: str = "Running", since: int = 0
-) -> Any:
-    bad = condition(kind, status, message=message, at=MOMENT - timedelta(seconds=since))
+    kind: str, status: str, says: str, state: dict[str, Any], phase: str = "Running", age: int = 0
+) -> Diagnosis:
+    bad = condition(kind, status, message=says, at=MOMENT - timedelta(seconds=age))
     trouble = decode(node("node-1", conditions=[bad]), Node)
     return explain(pod("p", node="node-1", phase=phase, statuses=[container_status(state=state)]), node=trouble)
 
@@ -201,13 +201,14 @@ def of_accounts_and_limits() -> dict[str, Diagnosis]:
     used = f"{inodes}Container run was using 412k, request is 0, has larger consumption of inodes."
     probe = event_saying("Killing", "Container proxy failed liveness probe, will be restarted", seconds=6)
     short = ("MemoryPressure", "True", "kubelet has insufficient memory available")
-    before: dict[str, Any] = {"phase": "Failed", "since": 60}
+    before: dict[str, Any] = {"phase": "Failed", "age": 60}
     return {
         "right of the storage driver": failing_claim(right),
         "credentials of the storage driver": failing_claim("failed to refresh cached credentials, no EC2 IMDS role found"),
         "credentials of a bucket": on_node("FailedMount", f"{bucket}2: No signing credentials available, see logs"),
         "right of a bucket": on_node("FailedMount", f"{bucket}1: AccessDenied"),
         "lost GPU": failed("UnexpectedAdmissionError", f"Allocate failed {plugin}: GPU is lost, which is unexpected"),
+        "share of a GPU": failed("UnexpectedAdmissionError", f"Allocate failed {plugin}: maximum request size for shared resources is 1"),
         "device that is not registered": failed("UnexpectedAdmissionError", "can't allocate unregistered device a/b, which is unexpected"),
         "inodes": failed("Evicted", inodes),
         "inodes of the program": failed("Evicted", used),

@@ -17,7 +17,7 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
 from django.db import Error, IntegrityError, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
@@ -181,8 +181,8 @@ def valid_users(session_keys: Collection[str], groups: Sequence[str] = ()) -> di
     rows = Session.objects.filter(pk__in=set(session_keys), user__is_active=True, expire_date__gt=now)
     if not settings.DEMO:
         rows = rows.exclude(user__groups__name=DEMO_GROUP)
-    memberships = User.groups.through.objects.filter(user=OuterRef("user"))
-    annotated = {f"group_{place}": Exists(memberships.filter(group__name=name)) for place, name in enumerate(groups)}
+    in_group = User.groups.through.objects.filter(user=OuterRef("user"))
+    annotated: dict[str, Exists | Subquery] = {name: Exists(in_group.filter(group__name=name)) for name in groups}
     annotated |= {name: centralconfig.stored_override(limit) for name, limit in _LIMITS.items()}
     users = {}
     for row in rows.annotate(**annotated).values(*_COLUMNS, *annotated):
@@ -192,7 +192,7 @@ def valid_users(session_keys: Collection[str], groups: Sequence[str] = ()) -> di
             timedelta(seconds=centralconfig.value_with(limit, row[name])) for name, limit in _LIMITS.items()
         )
         if row["seen_at"] > now - idle and row["created_at"] > now - absolute:
-            own = tuple(name for place, name in enumerate(groups) if row[f"group_{place}"])
+            own = tuple(name for name in groups if row[name])
             users[row["pk"]] = SessionUser(row["user_id"], row["user__username"], row["user__is_superuser"], own)
     return users
 

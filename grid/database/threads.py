@@ -78,7 +78,7 @@ def _give_back() -> None:
         if not connection.in_atomic_block:  # a caller in this thread would lose its transaction
             connection.close_if_unusable_or_obsolete()
             if connection.vendor == "postgresql" and connection.connection is not None:
-                connection.health_check_done = _is_silent(connection.connection)
+                connection.health_check_done = _is_silent(connection.connection)  # type: ignore[attr-defined]
 
 
 def _is_silent(driver: Any) -> bool:

@@ -104,6 +104,10 @@ class Store(Generic[T]):
         """Return the objects with that value in the named index. Raise KeyError for an index that was not declared."""
         return tuple(self._indexes[index].get(value, {}).values())
 
+    def items_by(self, index: str, value: str) -> Sequence[tuple[str, T]]:
+        """Return what `by` does, with the keys, which take longer to make than to read."""
+        return tuple(self._indexes[index].get(value, {}).items())
+
     def counts(self, index: str) -> dict[str, int]:
         return {value: len(group) for value, group in self._indexes[index].items()}
 

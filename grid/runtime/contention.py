@@ -85,7 +85,7 @@ class ContentionWatch:
             before, node, used = self._rounds.get(name), self.nodes.get(name), measured.nodes.get(name)
             if node is None:
                 continue
-            if before is None and used and used.cpu_millicores * 100 < CALM_PERCENT * _cores(node.status.allocatable):
+            if before is None and (not measured.pods or (used and _is_calm(node, used))):
                 continue  # most nodes, so a round costs little more than the busy ones
             samples = self._samples(name, measured)
             looked_at += 1
@@ -145,13 +145,16 @@ class ContentionWatch:
 
     def _samples(self, node: str, measured: Measured) -> list[PodSample]:
         samples = []
-        for pod in self.pods.by("node", node):
-            key = pod.metadata.key
+        for key, pod in self.pods.items_by("node", node):
             if (usage := measured.pods.get(key)) is not None and not has_ended(pod):
                 at, group = measured.pods_at.get(key, 0.0), self.execution_of(pod) or key
                 waiting = measured.waiting.get(key)
                 samples.append(rules.pod_sample(pod, usage.cpu_millicores, at, group=group, waiting=waiting))
         return samples
+
+
+def _is_calm(node: Node, used: Usage) -> bool:
+    return used.cpu_millicores * 100 < CALM_PERCENT * _cores(node.status.allocatable)
 
 
 def _cores(resources: Mapping[str, str]) -> int:

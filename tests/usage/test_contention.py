@@ -144,6 +144,18 @@ def test_pages_are_woken_by_news_only(victim: Execution, runtime: Runtime) -> No
     assert news == expected, "the same measurement again"
 
 
+def test_round_without_measured_pods_reads_none(
+    victim: Execution, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contend(runtime)
+    read: list[object] = []
+    monkeypatch.setattr(runtime.pods, "items_by", lambda *where: read.append(where) or ())
+    for _ in range(2):
+        runtime.usage.replace(Measured({}, {}))
+        list(runtime.contention.steps())
+    assert read == [("node", "worker-1")], "of a node of which something was known"
+
+
 @virtual_time
 async def test_usage_round_is_taken_in_beside_other_work() -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})

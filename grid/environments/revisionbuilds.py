@@ -20,15 +20,7 @@ from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
 from grid.environments import buildjobs
 from grid.environments.buildjobs import BuildSettings, RevisionOrder
-from grid.environments.revisions import (
-    IMAGE_NAME,
-    SILENT,
-    BuildProgress,
-    being_built,
-    record_progress,
-    record_silence,
-    to_build,
-)
+from grid.environments.revisions import IMAGE_NAME, SILENT, BuildProgress, record_progress, record_silence, to_build
 from grid.executions.apply import end_of_log, list_all
 from grid.executions.context import Context
 from grid.kube.api import KubeApi
@@ -177,7 +169,8 @@ class RevisionBuilds:
         self._turns = PersonTurns[str]()
 
     def periodic(self) -> PeriodicTask:
-        return PeriodicTask("environment builds", IDLE_SECONDS, self.run_once, work=lambda now: being_built())
+        building = EnvironmentRevision.objects.filter(state=EnvironmentRevision.State.BUILDING)
+        return PeriodicTask("environment builds", IDLE_SECONDS, self.run_once, work=lambda now: building)
 
     async def run_once(self) -> float | None:
         """Ask once about each build, and return when to ask again. Raise ClusterUnavailable when the builder did not answer of each."""

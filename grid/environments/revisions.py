@@ -133,13 +133,9 @@ def deprecate(environment_id: str, number: int, *, because: str) -> EnvironmentR
     return revision
 
 
-def being_built() -> QuerySet[EnvironmentRevision]:
-    return EnvironmentRevision.objects.filter(state=State.BUILDING)
-
-
 def to_build() -> list[EnvironmentRevision]:
     """Return the revisions that are being built, oldest first, of each person only so many; the person's others say that they wait."""
-    building = being_built()
+    building = EnvironmentRevision.objects.filter(state=State.BUILDING)
     most = value_of(BUILDS_PER_PERSON)
     known = list(building.order_by("pk").values_list("pk", "made_by", "build"))
     begun = Counter(person for _, person, build in known if build)

@@ -38,7 +38,9 @@ class NodeKeeper:
         self._evictor = Evictor(api, clock)
 
     def periodic(self) -> PeriodicTask:
-        return PeriodicTask("node tasks", LOOK_SECONDS, self.run_once, work=lambda now: nodetasks.unended())
+        return PeriodicTask(
+            "node tasks", LOOK_SECONDS, self.run_once, work=lambda now: NodeTask.objects.filter(ended_at=None)
+        )
 
     async def run_once(self) -> None:
         """Take one step of each open task; what stands in the way of one is told on its node's page."""

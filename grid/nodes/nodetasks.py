@@ -118,13 +118,9 @@ def _drains(node_name: str) -> QuerySet[NodeTask]:
     return NodeTask.objects.filter(node_name=node_name, ended_at=None, action=Action.DRAIN)
 
 
-def unended() -> QuerySet[NodeTask]:
-    return NodeTask.objects.filter(ended_at=None)
-
-
 def open_tasks() -> list[NodeTask]:
     """Return what is to be done, oldest first."""
-    return list(unended().order_by("pk"))
+    return list(NodeTask.objects.filter(ended_at=None).order_by("pk"))
 
 
 def end(task: NodeTask, outcome: str, now: datetime, trouble: str = "") -> None:

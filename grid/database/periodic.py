@@ -32,6 +32,7 @@ LONGEST_BACKOFF_SECONDS = 15.0
 ASK_SECONDS = 2.0  # between two questions which tasks have work
 WORKLESS_SECONDS = 60.0  # after which a task runs although none of its work was there
 _LONGEST_ERROR = 300
+_LEAST_PAUSE = 0.9  # of the interval: tasks do not keep in step
 
 
 class RunsIn(StrEnum):
@@ -140,8 +141,9 @@ class PeriodicRunner:
                 await self._pause(task, task.first_after, task.woken_by)
                 while True:
                     seconds = await self._run(task, backoff)
-                    has_work = self._has_work.get(task.name)
-                    if not await self._pause(task, seconds, task.woken_by) and has_work is not None:
+                    is_woken, has_work = await self._pause(task, seconds, task.woken_by), self._has_work.get(task.name)
+                    # After a shorter pause than usual it knows of more to do.
+                    if has_work is not None and not is_woken and seconds >= _LEAST_PAUSE * task.interval:
                         await self._pause(task, WORKLESS_SECONDS, has_work)
         finally:
             telemetry.forget_periodic(task.name)
@@ -167,7 +169,9 @@ class PeriodicRunner:
         self._troubles.tell_if_over()
         if failures:
             logger.info("periodic task works again task=%s failures=%d", task.name, failures)
-        return max(task.interval * self._rng.uniform(0.9, 1.0) if pause is None else pause, task.rest * seconds)
+        return max(
+            task.interval * self._rng.uniform(_LEAST_PAUSE, 1.0) if pause is None else pause, task.rest * seconds
+        )
 
     async def _pause(self, task: PeriodicTask, seconds: float, woken_by: asyncio.Event | None) -> bool:
         """Return whether the event has ended the pause."""

@@ -115,6 +115,20 @@ async def test_tasks_without_work_share_a_question_and_run_each_minute() -> None
     assert second[:6] == [0, 30, 32, 34, 36, 38]
 
 
+@virtual_time
+async def test_task_that_knows_of_more_waits_for_no_question() -> None:
+    work = Work(0.0, 0.5, None)
+
+    async def database(question: object, rows: Sequence[object]) -> Any:
+        return [False]
+
+    task = PeriodicTask("task", 5.0, work.run_once, work=lambda now: User.objects.all())
+    running = asyncio.create_task(new_runner(database).run([task]))
+    await passes(50.0)
+    await cancelled(running)
+    assert work.pauses == [0.0, 0.5]
+
+
 @pytest.mark.django_db
 def test_existence_of_rows_of_many_tables_is_asked_in_a_statement(django_assert_num_queries: Any) -> None:
     User.objects.create(username="ann", date_joined=NOW)

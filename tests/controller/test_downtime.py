@@ -202,7 +202,7 @@ def test_no_start_is_expected_without_a_controller(
     """List, home, page and queue say a time while one leads, and none beside "No controller is running"."""
     known = WaitsRead(runtime.clock(), {queued.pk: WaitEstimate(250.0, 200.0, 300.0)})
 
-    async def value(self: ExpectedWaits, runtime: Runtime, patience: float | None = None) -> WaitsRead:
+    async def value(self: ExpectedWaits, runtime: Runtime, *, patience: float = 0.0) -> WaitsRead:
         return known
 
     monkeypatch.setattr(ExpectedWaits, "begin", lambda self, runtime: None)

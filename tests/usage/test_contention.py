@@ -149,7 +149,12 @@ def test_round_without_measured_pods_reads_none(
 ) -> None:
     contend(runtime)
     read: list[object] = []
-    monkeypatch.setattr(runtime.pods, "items_by", lambda *where: read.append(where) or ())
+
+    def noted(*where: object) -> tuple[()]:
+        read.append(where)
+        return ()
+
+    monkeypatch.setattr(runtime.pods, "items_by", noted)
     for _ in range(2):
         runtime.usage.replace(Measured({}, {}))
         list(runtime.contention.steps())

@@ -32,7 +32,8 @@ from grid.audit.entries import write_entry
 from grid.audit.sealing import seal, unsealed_count, verify
 from grid.clusters import attached
 from grid.configuration import GLOBAL_QUEUE_LIMIT
-from grid.controller import retention
+from grid.controller import pollreads, retention
+from grid.database.periodic import which_exist
 from grid.environments import revisions
 from grid.executions import ledger
 from grid.executions.request import submit
@@ -63,6 +64,7 @@ from grid.projects import departures
 from grid.queue.launches import why_not_launch
 from grid.queue.wait_estimate import outcomes
 from grid.queue.wait_estimate.observing import Observed
+from grid.queue.wait_estimate.outcomes import start_waits
 from grid.runtime import poolsamples
 from grid.runtime.executionrows import read_rows, read_versions
 from grid.tiers.rushplans import taken_since
@@ -237,6 +239,9 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
     "lifetimes and idleness": lambda shop: announce_stops(shop),
     "what there is to do, for the metrics": lambda shop: ledger.unsettled_work([LOCAL], now=LATER),
+    "whether a loss of access is recorded": lambda shop: departures.has_losses(LOCAL),
+    "whether time has decided anything": lambda shop: pollreads.is_anything_due(LOCAL, ledger.timeouts(), now=LATER),
+    "which periodic tasks have work": lambda shop: which_exist([start_waits(LOCAL), ledger.clusters_that_run(LOCAL)]),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
     "expected waits and what came of them": lambda shop: expect_waits(),
     "how right expected waits were": lambda shop: outcomes.read_accuracy(),

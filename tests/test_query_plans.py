@@ -241,7 +241,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "what there is to do, for the metrics": lambda shop: ledger.unsettled_work([LOCAL], now=LATER),
     "whether a loss of access is recorded": lambda shop: departures.has_losses(LOCAL),
     "whether time has decided anything": lambda shop: pollreads.is_anything_due(LOCAL, ledger.timeouts(), now=LATER),
-    "which periodic tasks have work": lambda shop: which_exist([start_waits(LOCAL), ledger.clusters_that_run(LOCAL)]),
+    "which periodic tasks have work": lambda shop: which_exist([start_waits(LOCAL)]),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
     "expected waits and what came of them": lambda shop: expect_waits(),
     "how right expected waits were": lambda shop: outcomes.read_accuracy(),

@@ -62,7 +62,8 @@ def addresses(owner: str, has_ended: bool) -> Mapping[str, str]:
         {"node": first.node_name},
         {"page": "3"},
     ]
-    paths = {f"/executions/?{urlencode(query)}": "operator" for query in filters}
+    paths = dict.fromkeys(("/queue/", "/overview/"), "operator")  # first: what they show is read for the first who asks
+    paths |= {f"/executions/?{urlencode(query)}": "operator" for query in filters}
     filters = [{}, {"pool": "cpu"}, {"state": "removable", "sort": "-cpu"}, {"text": "gpu"}, {"page": "2"}]
     paths |= {f"/infrastructure/?{urlencode(query)}": "operator" for query in filters}
     paths |= {f"/executions/{some(kind=kind)}/": "operator" for kind in ("workspace", "cluster")}

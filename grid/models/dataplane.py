@@ -7,18 +7,16 @@ from django.apps.registry import Apps
 from django.db import models
 
 from grid.core.translation import gettext as _
+from grid.models.fields import Named
 
 LOCAL = "local"  # each database has this data plane, see `grid.dataplanes`
 
 
-class DataPlane(models.Model):
+class DataPlane(Named):
     """One Kubernetes cluster. The nodes of a tier are in one data plane, and an execution stays in its tier's."""
 
     id = models.CharField(primary_key=True, max_length=40)
     name = models.CharField(max_length=80)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:

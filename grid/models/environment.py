@@ -11,7 +11,7 @@ from django.utils import timezone
 from grid.core.reasons import ANYBODY, words_of
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
-from grid.models.fields import validate_image, validate_object_name, validate_slug_name, validate_url_path
+from grid.models.fields import Named, validate_image, validate_object_name, validate_slug_name, validate_url_path
 
 # Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
 VARIABLE_NAME = Expression(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -52,7 +52,7 @@ class Framework(models.TextChoices):
     SPARK = "spark", "Spark"
 
 
-class Environment(models.Model):
+class Environment(Named):
     """The program that an execution runs. `command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each
     execution. `frameworks` maps each framework that the image contains to its version: a cluster can be made of those, and a workspace or
     job can talk to clusters of those. What a cluster's containers run is defined by the framework."""
@@ -90,9 +90,6 @@ class Environment(models.Model):
 
     class Meta:
         ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
 
     def save(self, *args: Any, **options: Any) -> None:
         """Save it. An image that is not the current revision's becomes a revision of its own, which is then the current one."""

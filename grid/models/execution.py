@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.utils import timezone
 
 from grid.core.reasons import ANYBODY, Reader, words_of
@@ -46,10 +47,10 @@ class State(models.TextChoices):
 
 FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ERROR})
 ACTIVE_STATES = frozenset(State) - FINAL_STATES
-HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
-_UNSETTLED = models.Q(settled_at__isnull=True)
-_HAS_WORKERS = models.Q(workers_minimum__gte=1, workers_maximum__gte=models.F("workers_minimum"))
-_WITHOUT_HEAD = models.Q(
+HOLDS_SLOTS = Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+_UNSETTLED = Q(settled_at__isnull=True)
+_HAS_WORKERS = Q(workers_minimum__gte=1, workers_maximum__gte=F("workers_minimum"))
+_WITHOUT_HEAD = Q(
     head_tier__isnull=True,
     workers_minimum=0,
     workers_maximum=0,
@@ -229,53 +230,49 @@ class Execution(models.Model):
         base_manager_name = "objects"  # the plain base manager would bypass the guard of frozen columns
         ordering = ["-requested_at"]
         indexes = [
-            models.Index(fields=["data_plane", "requested_at", "id"], condition=_UNSETTLED, name="unsettled_by_time"),
-            models.Index(fields=["owner", "state"], condition=_UNSETTLED, name="unsettled_by_owner"),
-            models.Index(fields=["state", "state_since"], condition=_UNSETTLED, name="unsettled_by_state"),
-            models.Index(fields=["kind", "state"], condition=_UNSETTLED, name="unsettled_by_kind"),
-            models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
+            Index(fields=["data_plane", "requested_at", "id"], condition=_UNSETTLED, name="unsettled_by_time"),
+            Index(fields=["owner", "state"], condition=_UNSETTLED, name="unsettled_by_owner"),
+            Index(fields=["state", "state_since"], condition=_UNSETTLED, name="unsettled_by_state"),
+            Index(fields=["kind", "state"], condition=_UNSETTLED, name="unsettled_by_kind"),
+            Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
             # The history is listed by end: of everybody, of one person, of one project.
-            models.Index(fields=["ended_at", "id"], name="history"),
-            models.Index(fields=["owner", "ended_at", "id"], name="history_by_owner"),
-            models.Index(fields=["project", "ended_at", "id"], name="history_by_project"),
-            models.Index(
+            Index(fields=["ended_at", "id"], name="history"),
+            Index(fields=["owner", "ended_at", "id"], name="history_by_owner"),
+            Index(fields=["project", "ended_at", "id"], name="history_by_project"),
+            Index(
                 fields=["workspace", "requested_at", "id"],
-                condition=models.Q(workspace__isnull=False),
+                condition=Q(workspace__isnull=False),
                 name="lives_by_workspace",
             ),
-            models.Index(fields=["run", "attempt"], condition=models.Q(run__isnull=False), name="attempts_by_run"),
+            Index(fields=["run", "attempt"], condition=Q(run__isnull=False), name="attempts_by_run"),
         ]
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 fields=["workspace"],
-                condition=models.Q(settled_at__isnull=True, workspace__isnull=False),
+                condition=Q(settled_at__isnull=True, workspace__isnull=False),
                 name="unsettled_once_a_workspace",
             ),
-            models.CheckConstraint(
-                condition=models.Q(workspace__isnull=True) | models.Q(kind=Kind.WORKSPACE),
-                name="only_workspaces_resume",
+            CheckConstraint(
+                condition=Q(workspace__isnull=True) | Q(kind=Kind.WORKSPACE), name="only_workspaces_resume"
             ),
-            models.UniqueConstraint(
-                fields=["run"],
-                condition=models.Q(settled_at__isnull=True, run__isnull=False),
-                name="unsettled_once_a_run",
+            UniqueConstraint(
+                fields=["run"], condition=Q(settled_at__isnull=True, run__isnull=False), name="unsettled_once_a_run"
             ),
-            models.CheckConstraint(
-                condition=models.Q(run__isnull=True, attempt=0)
-                | models.Q(run__isnull=False, attempt__gte=1, kind=Kind.JOB),
+            CheckConstraint(
+                condition=Q(run__isnull=True, attempt=0) | Q(run__isnull=False, attempt__gte=1, kind=Kind.JOB),
                 name="only_jobs_have_runs",
             ),
-            models.CheckConstraint(
-                condition=_UNSETTLED | models.Q(state__in=sorted(FINAL_STATES)) & ~HOLDS_SLOTS,
+            CheckConstraint(
+                condition=_UNSETTLED | Q(state__in=sorted(FINAL_STATES)) & ~HOLDS_SLOTS,
                 name="settled_has_ended_without_slots",
             ),
-            models.CheckConstraint(
-                condition=models.Q(_HAS_WORKERS, kind=Kind.CLUSTER, head_tier__isnull=False)
-                | ~models.Q(kind=Kind.CLUSTER) & _WITHOUT_HEAD,
+            CheckConstraint(
+                condition=Q(_HAS_WORKERS, kind=Kind.CLUSTER, head_tier__isnull=False)
+                | ~Q(kind=Kind.CLUSTER) & _WITHOUT_HEAD,
                 name="cluster_has_head_and_workers",
             ),
-            models.CheckConstraint(
-                condition=models.Q(price_per_hour__gte=0, head_price_per_hour__gte=0), name="price_is_not_negative"
+            CheckConstraint(
+                condition=Q(price_per_hour__gte=0, head_price_per_hour__gte=0), name="price_is_not_negative"
             ),
         ]
 
@@ -346,14 +343,14 @@ class LifecycleEntry(models.Model):
         ordering = ["at", "id"]
         indexes = [
             # Retention deletes the oldest of these; changes of state stay as long as their execution.
-            models.Index(fields=["at"], condition=~models.Q(source="state"), name="lifecycle_by_age")
+            Index(fields=["at"], condition=~Q(source="state"), name="lifecycle_by_age")
         ]
         constraints = [
-            models.UniqueConstraint(
-                fields=["execution", "to_state"], condition=models.Q(source="state"), name="each_state_entered_once"
+            UniqueConstraint(
+                fields=["execution", "to_state"], condition=Q(source="state"), name="each_state_entered_once"
             ),
-            models.UniqueConstraint(
-                fields=["execution", "event_uid"], condition=models.Q(source="kubernetes"), name="each_event_once"
+            UniqueConstraint(
+                fields=["execution", "event_uid"], condition=Q(source="kubernetes"), name="each_event_once"
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""Validators shared by the models: quantities with units, times, and names that become part of Kubernetes names; and a lookup of ours."""
+"""What the models share: validators of quantities, times and names that become part of Kubernetes names, a base with a name, and a lookup."""
 
 import math
 from typing import Any
@@ -7,12 +7,23 @@ from zoneinfo import ZoneInfo
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import IntegerField
+from django.db.models import IntegerField, Model
 from django.db.models.lookups import In
 
 from grid.core.quantity import parse_quantity
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
+
+
+class Named(Model):
+    """A model whose objects are shown by their name."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name  # type: ignore[attr-defined,no-any-return]
+
 
 validate_slug_name = RegexValidator(
     r"\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z",

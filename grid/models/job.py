@@ -3,6 +3,7 @@ it is run by itself."""
 
 from django.conf import settings
 from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.utils import timezone
 
 from grid.core.reasons import ANYBODY, words_of
@@ -58,9 +59,7 @@ class Job(models.Model):
     class Meta:
         ordering = ["-launched_at", "-id"]
         indexes = [
-            models.Index(
-                fields=["owner", "launched_at", "id"], condition=models.Q(deleted_at__isnull=True), name="jobs_by_owner"
-            )
+            Index(fields=["owner", "launched_at", "id"], condition=Q(deleted_at__isnull=True), name="jobs_by_owner")
         ]
 
     def __str__(self) -> str:
@@ -136,20 +135,17 @@ class JobRun(models.Model):
     class Meta:
         ordering = ["-number"]
         indexes = [
-            models.Index(fields=["next_attempt_at", "id"], condition=models.Q(outcome=""), name="open_runs_by_time"),
-            models.Index(fields=["job", "number"], condition=models.Q(outcome=""), name="open_runs_by_job"),
-            models.Index(fields=["ended_at", "id"], name="runs_by_end"),
-            models.Index(fields=["job", "sweep", "number"], name="runs_by_sweep"),
+            Index(fields=["next_attempt_at", "id"], condition=Q(outcome=""), name="open_runs_by_time"),
+            Index(fields=["job", "number"], condition=Q(outcome=""), name="open_runs_by_job"),
+            Index(fields=["ended_at", "id"], name="runs_by_end"),
+            Index(fields=["job", "sweep", "number"], name="runs_by_sweep"),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["job", "number"], name="run_numbers_of_a_job"),
-            models.UniqueConstraint(fields=["schedule", "due_at"], name="run_once_a_due_time"),
-            models.UniqueConstraint(
-                fields=["job", "request_key"], condition=~models.Q(request_key=""), name="run_once_a_form"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(outcome="", ended_at__isnull=True)
-                | ~models.Q(outcome="") & models.Q(ended_at__isnull=False),
+            UniqueConstraint(fields=["job", "number"], name="run_numbers_of_a_job"),
+            UniqueConstraint(fields=["schedule", "due_at"], name="run_once_a_due_time"),
+            UniqueConstraint(fields=["job", "request_key"], condition=~Q(request_key=""), name="run_once_a_form"),
+            CheckConstraint(
+                condition=Q(outcome="", ended_at__isnull=True) | ~Q(outcome="") & Q(ended_at__isnull=False),
                 name="run_with_outcome_has_ended",
             ),
         ]
@@ -201,15 +197,11 @@ class Schedule(models.Model):
 
     class Meta:
         ordering = ["pk"]
-        indexes = [
-            models.Index(
-                fields=["next_at", "id"], condition=models.Q(next_at__isnull=False), name="schedules_by_next_time"
-            )
-        ]
+        indexes = [Index(fields=["next_at", "id"], condition=Q(next_at__isnull=False), name="schedules_by_next_time")]
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(paused_at__isnull=True, next_at__isnull=False)
-                | models.Q(paused_at__isnull=False, next_at__isnull=True),
+            CheckConstraint(
+                condition=Q(paused_at__isnull=True, next_at__isnull=False)
+                | Q(paused_at__isnull=False, next_at__isnull=True),
                 name="schedule_is_paused_or_has_a_next_time",
             )
         ]

@@ -3,6 +3,7 @@ process may create nothing in the cluster, not even as a dry run, for which alon
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Index, Q
 
 from grid.core.translation import gettext as _
 
@@ -29,9 +30,7 @@ class LaunchCheck(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(
-                fields=["data_plane", "asked_at"], name="launch_checks_unanswered", condition=models.Q(answered_at=None)
-            )
+            Index(fields=["data_plane", "asked_at"], name="launch_checks_unanswered", condition=Q(answered_at=None))
         ]
 
     def __str__(self) -> str:

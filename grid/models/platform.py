@@ -4,9 +4,11 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Index, Q, UniqueConstraint
 from django.utils import timezone
 
 from grid.core.translation import gettext as _
+from grid.models.fields import Named
 
 
 class PlatformReport(models.Model):
@@ -27,7 +29,7 @@ class PlatformReport(models.Model):
         return self.data_plane
 
 
-class PlatformIncident(models.Model):
+class PlatformIncident(Named):
     """A time in which a light was bad. A light has at most one open incident."""
 
     data_plane = models.CharField(max_length=40)
@@ -39,14 +41,11 @@ class PlatformIncident(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["data_plane", "part"], condition=models.Q(ended_at=None), name="one_open_incident_of_a_part"
+            UniqueConstraint(
+                fields=["data_plane", "part"], condition=Q(ended_at=None), name="one_open_incident_of_a_part"
             )
         ]
-        indexes = [models.Index(fields=["at"], name="incident_by_time")]
-
-    def __str__(self) -> str:
-        return self.name
+        indexes = [Index(fields=["at"], name="incident_by_time")]
 
 
 class ApiCheckRun(models.Model):
@@ -69,8 +68,8 @@ class ApiCheckRun(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["data_plane"], condition=models.Q(ended_at=None), name="one_open_api_check_of_a_data_plane"
+            UniqueConstraint(
+                fields=["data_plane"], condition=Q(ended_at=None), name="one_open_api_check_of_a_data_plane"
             )
         ]
 
@@ -81,7 +80,7 @@ class ApiCheckRun(models.Model):
 LONGEST_REASON = 300
 
 
-class Alert(models.Model):
+class Alert(Named):
     """An alert, from when it began to fire until it was told to be over. The same one fires again under another `started_at`."""
 
     fingerprint = models.CharField(max_length=64, help_text="Of its labels, as Alertmanager writes it.")
@@ -96,18 +95,13 @@ class Alert(models.Model):
     end_told_at = models.DateTimeField(null=True, blank=True, help_text="When operators were notified of its end.")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["fingerprint", "started_at"], name="one_row_of_an_alert")]
+        constraints = [UniqueConstraint(fields=["fingerprint", "started_at"], name="one_row_of_an_alert")]
         indexes = [
-            models.Index(fields=["started_at", "id"], condition=models.Q(ended_at=None), name="firing_alerts"),
-            models.Index(fields=["ended_at", "id"], name="alerts_by_end"),
-            models.Index(fields=["id"], condition=models.Q(told_at=None), name="alerts_to_tell"),
-            models.Index(
-                fields=["id"], condition=models.Q(ended_at__isnull=False, end_told_at=None), name="alert_ends_to_tell"
-            ),
+            Index(fields=["started_at", "id"], condition=Q(ended_at=None), name="firing_alerts"),
+            Index(fields=["ended_at", "id"], name="alerts_by_end"),
+            Index(fields=["id"], condition=Q(told_at=None), name="alerts_to_tell"),
+            Index(fields=["id"], condition=Q(ended_at__isnull=False, end_told_at=None), name="alert_ends_to_tell"),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class AlertSilenceQuerySet(models.QuerySet["AlertSilence"]):
@@ -115,7 +109,7 @@ class AlertSilenceQuerySet(models.QuerySet["AlertSilence"]):
         return self.filter(until_at__gt=now)
 
 
-class AlertSilence(models.Model):
+class AlertSilence(Named):
     """A time in which nobody is told of the alerts that have all labels of `matchers`. With an `alertmanager_id` Alertmanager has it, too;
     ended by hand, `until_at` is when that was."""
 
@@ -133,10 +127,7 @@ class AlertSilence(models.Model):
 
     class Meta:
         ordering = ["until_at", "pk"]
-        indexes = [models.Index(fields=["until_at"], name="silences_by_end")]
-
-    def __str__(self) -> str:
-        return self.name
+        indexes = [Index(fields=["until_at"], name="silences_by_end")]
 
 
 REASON_LONGEST = 200
@@ -177,11 +168,9 @@ class NodeTask(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["node_name"], condition=models.Q(ended_at=None), name="one_open_task_of_a_node"
-            )
+            UniqueConstraint(fields=["node_name"], condition=Q(ended_at=None), name="one_open_task_of_a_node")
         ]
-        indexes = [models.Index(fields=["node_name", "-id"], name="node_task_by_node")]
+        indexes = [Index(fields=["node_name", "-id"], name="node_task_by_node")]
 
     def __str__(self) -> str:
         return self.node_name

@@ -10,7 +10,13 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from grid.core.translation import gettext as _
-from grid.models.fields import LONGEST_IDLE_MINUTES, LONGEST_LIFETIME_HOURS, validate_quantity, validate_slug_name
+from grid.models.fields import (
+    LONGEST_IDLE_MINUTES,
+    LONGEST_LIFETIME_HOURS,
+    Named,
+    validate_quantity,
+    validate_slug_name,
+)
 from grid.models.user import User
 
 
@@ -23,7 +29,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return project
 
 
-class Project(models.Model):
+class Project(Named):
     """A group of people who see each other's executions; each member's role says what else they may do. The project's files live in one
     volume, named after its id, or in a Git repository."""
 
@@ -59,9 +65,6 @@ class Project(models.Model):
 
     class Meta:
         ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def is_in_git(self) -> bool:

@@ -5,16 +5,16 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Q
+from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.utils import timezone
 
 from grid.core.translation import gettext as _
 from grid.models.environment import VARIABLE_NAME
-from grid.models.fields import validate_file_name
+from grid.models.fields import Named, validate_file_name
 from grid.models.project import Project
 
 
-class StoredSecret(models.Model):
+class StoredSecret(Named):
     """A project's secret without an `owner`; with one that person's, in all projects or, with a `project`, in that one alone. `ciphertext`
     is `grid.database.encryption`'s. Only the controller decrypts it, when it creates an execution's objects."""
 
@@ -31,24 +31,17 @@ class StoredSecret(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(owner__isnull=False) | Q(project__isnull=False), name="secret_is_somebodys"
-            ),
-            models.UniqueConstraint(
+            CheckConstraint(condition=Q(owner__isnull=False) | Q(project__isnull=False), name="secret_is_somebodys"),
+            UniqueConstraint(
                 fields=["project", "name"], condition=Q(owner__isnull=True), name="projects_secret_named_once"
             ),
-            models.UniqueConstraint(
-                fields=["owner", "name"], condition=Q(project__isnull=True), name="own_secret_named_once"
-            ),
-            models.UniqueConstraint(
+            UniqueConstraint(fields=["owner", "name"], condition=Q(project__isnull=True), name="own_secret_named_once"),
+            UniqueConstraint(
                 fields=["owner", "project", "name"],
                 condition=Q(owner__isnull=False, project__isnull=False),
                 name="own_secret_in_project_named_once",
             ),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
     def clean(self) -> None:
         errors: dict[str, Any] = {}

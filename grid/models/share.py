@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from grid.core.translation import gettext as _
 from grid.models.execution import Execution, new_execution_id
+from grid.models.fields import Named
 
 
 class AppShare(models.Model):
@@ -30,7 +31,7 @@ def new_port_share_id() -> str:
     return f"port{new_execution_id()}"
 
 
-class PortShare(models.Model):
+class PortShare(Named):
     """A port of a running workspace that its owner has shared with members of the project, until the workspace stops or `ends_at`. What is
     taken back is deleted, and every grant for it too."""
 
@@ -44,9 +45,6 @@ class PortShare(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["execution", "port"], name="port_shared_once")]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class WorkspaceGrant(models.Model):

@@ -17,6 +17,7 @@ from grid.models.environment import Environment
 from grid.models.fields import (
     LONGEST_IDLE_MINUTES,
     LONGEST_LIFETIME_HOURS,
+    Named,
     validate_device_resource,
     validate_quantity,
     validate_slug_name,
@@ -31,7 +32,7 @@ _OF_WARM_PLACES = {
 }
 
 
-class HardwareTier(models.Model):
+class HardwareTier(Named):
     """A named size. Limits equal requests unless given; an empty limit means "the same as the request"."""
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
@@ -114,9 +115,6 @@ class HardwareTier(models.Model):
                 fields=["is_default"], condition=models.Q(is_default=True, is_archived=False), name="one_default_tier"
             )
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def effective_cores_limit(self) -> str:

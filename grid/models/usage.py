@@ -5,13 +5,14 @@ from decimal import Decimal
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from grid.core.translation import gettext as _
 from grid.models.execution import Execution
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 
-_ENDED = models.Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=models.F("began_at"))
+_ENDED = Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=F("began_at"))
 
 
 class UsageInterval(models.Model):
@@ -39,15 +40,14 @@ class UsageInterval(models.Model):
         ordering = ["began_at", "id"]
         indexes = [
             # A covering index for the cost of an execution.
-            models.Index(fields=["execution", "price_per_hour", "seconds"], name="usage_by_execution"),
-            models.Index(fields=["execution"], condition=models.Q(ended_at__isnull=True), name="usage_open"),
-            models.Index(fields=["owner", "ended_at"], name="usage_by_owner"),
-            models.Index(fields=["project", "ended_at"], name="usage_by_project"),
+            Index(fields=["execution", "price_per_hour", "seconds"], name="usage_by_execution"),
+            Index(fields=["execution"], condition=Q(ended_at__isnull=True), name="usage_open"),
+            Index(fields=["owner", "ended_at"], name="usage_by_owner"),
+            Index(fields=["project", "ended_at"], name="usage_by_project"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(ended_at__isnull=True, seconds__isnull=True) | _ENDED,
-                name="usage_ends_after_it_began",
+            CheckConstraint(
+                condition=Q(ended_at__isnull=True, seconds__isnull=True) | _ENDED, name="usage_ends_after_it_began"
             )
         ]
 
@@ -75,7 +75,7 @@ class DailyUsage(models.Model):
     class Meta:
         ordering = ["day", "id"]
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 fields=["day", "owner", "project", "tier", "node_pool", "price_per_hour"],
                 name="one_daily_usage_of_a_kind",
             )
@@ -108,9 +108,7 @@ class ProjectBudget(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(warning_percent__lte=models.F("stop_percent")), name="budget_warns_before_it_stops"
-            )
+            CheckConstraint(condition=Q(warning_percent__lte=F("stop_percent")), name="budget_warns_before_it_stops")
         ]
 
     def __str__(self) -> str:
@@ -129,7 +127,7 @@ class BudgetMonth(models.Model):
     stopped_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "month"], name="one_budget_month_of_a_project")]
+        constraints = [UniqueConstraint(fields=["project", "month"], name="one_budget_month_of_a_project")]
 
     def __str__(self) -> str:
         return _(

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from grid.core.translation import gettext as _
+from grid.models.fields import Named
 
 
 class User(AbstractUser):
@@ -41,7 +42,7 @@ class EmailChange(models.Model):
         return _("new e-mail address of {user_id}", user_id=self.user_id)
 
 
-class SavedView(models.Model):
+class SavedView(Named):
     """The filters, the order and the hidden columns of one person's table. The page parses `query` again each time it is opened."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
@@ -59,6 +60,3 @@ class SavedView(models.Model):
             models.UniqueConstraint(fields=["user", "table", "name"], name="saved_view_named_once"),
             models.UniqueConstraint(fields=["user", "table"], condition=Q(is_default=True), name="one_default_view"),
         ]
-
-    def __str__(self) -> str:
-        return self.name

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from grid.core.translation import gettext as _
 from grid.models.execution import Execution
@@ -27,10 +28,7 @@ class QueueOrder(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(rank__isnull=True) | models.Q(back_at__isnull=True),
-                name="front_or_back_of_the_queue",
-            )
+            CheckConstraint(condition=Q(rank__isnull=True) | Q(back_at__isnull=True), name="front_or_back_of_the_queue")
         ]
 
     def __str__(self) -> str:
@@ -58,15 +56,13 @@ class WaitPrediction(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(
-                fields=["ran_at"],
-                condition=models.Q(ran_at__isnull=False, expected__isnull=False),
-                name="outcomes_of_waits",
+            Index(
+                fields=["ran_at"], condition=Q(ran_at__isnull=False, expected__isnull=False), name="outcomes_of_waits"
             ),
-            models.Index(fields=["made_at"], name="predictions_by_age"),
-            models.Index(fields=["execution"], condition=models.Q(ran_at__isnull=True), name="open_predictions"),
+            Index(fields=["made_at"], name="predictions_by_age"),
+            Index(fields=["execution"], condition=Q(ran_at__isnull=True), name="open_predictions"),
         ]
-        constraints = [models.UniqueConstraint(fields=["execution", "stage"], name="one_prediction_a_stage")]
+        constraints = [UniqueConstraint(fields=["execution", "stage"], name="one_prediction_a_stage")]
 
     def __str__(self) -> str:
         return _("{expected} s for {execution_id} when {stage}").format(
@@ -82,7 +78,7 @@ class LastAdmission(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "tier"], name="one_last_admission_per_user_and_tier")]
+        constraints = [UniqueConstraint(fields=["user", "tier"], name="one_last_admission_per_user_and_tier")]
 
     def __str__(self) -> str:
         return _("user {user_id} on {tier_id} at {at}", user_id=self.user_id, tier_id=self.tier_id, at=self.at)

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Index, Q
 from django.utils import timezone
 
 from grid.models.environment import Environment
@@ -38,14 +39,12 @@ class Workspace(models.Model):
     class Meta:
         ordering = ["-launched_at", "-id"]
         indexes = [
-            models.Index(
-                fields=["owner", "launched_at", "id"],
-                condition=models.Q(deleted_at__isnull=True),
-                name="workspaces_by_owner",
+            Index(
+                fields=["owner", "launched_at", "id"], condition=Q(deleted_at__isnull=True), name="workspaces_by_owner"
             ),
-            models.Index(
+            Index(
                 fields=["restart_requested_at"],
-                condition=models.Q(restart_requested_at__isnull=False),
+                condition=Q(restart_requested_at__isnull=False),
                 name="workspaces_to_restart",
             ),
         ]

@@ -25,17 +25,7 @@ from grid.kube.listing import read_all
 from grid.kube.objects import ContainerStatus, Event, Pod, VolumeClaim
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.trouble import sentence_of, trouble_of
-from grid.platformhealth import lights
-from grid.platformhealth.facts import (
-    AutoscalerReport,
-    FailedPull,
-    Heartbeat,
-    Light,
-    ServerAnswers,
-    Unread,
-    WarningEvent,
-    Workload,
-)
+from grid.platformhealth import facts, lights
 from grid.platformhealth.workloads import decoded, workload
 
 T = TypeVar("T")
@@ -62,8 +52,8 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class PlatformLook:
-    lights: tuple[Light, ...]
-    workloads: tuple[Workload, ...]
+    lights: tuple[facts.Light, ...]
+    workloads: tuple[facts.Workload, ...]
     troubles: tuple[str, ...]
 
 
@@ -104,25 +94,27 @@ class PlatformReader:
             lights.ingress(bool(watched.ingress_namespace), workloads.get(watched.ingress_namespace, ())),
             lights.proxies(workloads[watched.own_namespace], await watched.connect() if watched.connect else None),
         )
-        answers = ServerAnswers(max(self._spent, default=0.0), len(self._spent), tuple(self._errors), checks)
-        unread = {name: read.why for name, read in workloads.items() if isinstance(read, Unread)}
+        answers = facts.ServerAnswers(max(self._spent, default=0.0), len(self._spent), tuple(self._errors), checks)
+        unread = {name: read.why for name, read in workloads.items() if isinstance(read, facts.Unread)}
         return PlatformLook(
             lights=(lights.api_server(answers), *judged),
-            workloads=tuple(chain.from_iterable(read for read in workloads.values() if not isinstance(read, Unread))),
+            workloads=tuple(
+                chain.from_iterable(read for read in workloads.values() if not isinstance(read, facts.Unread))
+            ),
             troubles=tuple(
                 _("Namespace {namespace} is not shown: {why}", namespace=name, why=why) for name, why in unread.items()
             ),
         )
 
-    def _recent(self, events: Iterable[Event]) -> list[WarningEvent]:
+    def _recent(self, events: Iterable[Event]) -> list[facts.WarningEvent]:
         since = self._clock() - RECENT
         return [
-            WarningEvent(event.reason, event.involved_object.name, event.message)
+            facts.WarningEvent(event.reason, event.involved_object.name, event.message)
             for event in events
             if event.type == "Warning" and event.last_seen is not None and event.last_seen >= since
         ]
 
-    async def _try(self, asked: Awaitable[T], rule: str) -> T | Unread | None:
+    async def _try(self, asked: Awaitable[T], rule: str) -> T | facts.Unread | None:
         """Return what was asked for; None when there is no such thing. The time counts as an answer of the API server's."""
         began = self._monotonic()
         try:
@@ -133,9 +125,9 @@ class PlatformReader:
             return _forbidden(rule)
         except (ClusterUnavailable, TooManyRequests) as error:
             self._errors.append(sentence_of(error))
-            return Unread(as_sentence(trouble_of(error).value))
+            return facts.Unread(as_sentence(trouble_of(error).value))
         except GridError as error:
-            return Unread(str(error))
+            return facts.Unread(str(error))
         finally:
             self._spent.append(self._monotonic() - began)
 
@@ -148,46 +140,46 @@ class PlatformReader:
             return tuple(_FAILED_CHECK.findall(str(error))) or ("readyz",)
         return tuple(_FAILED_CHECK.findall(text))
 
-    async def _workloads(self, namespace: str) -> Sequence[Workload] | Unread:
+    async def _workloads(self, namespace: str) -> Sequence[facts.Workload] | facts.Unread:
         """Return a namespace's Deployments and DaemonSets; () where there are none."""
         pods = await self._try(
             read_all(self._api, resources.PODS, Pod, namespace=namespace), _rule(resources.PODS, "list", namespace)
         )
-        if isinstance(pods, Unread):
+        if isinstance(pods, facts.Unread):
             return pods
-        workloads: list[Workload] = []
+        workloads: list[facts.Workload] = []
         for resource in (resources.DEPLOYMENTS, resources.DAEMON_SETS):
             asked = self._api.list_page(resource, namespace=namespace, limit=LONGEST_LIST)
             body = await self._try(asked, _rule(resource, "list", namespace))
-            if isinstance(body, Unread):
+            if isinstance(body, facts.Unread):
                 return body
             workloads += [workload(resource.kind, each, pods or ()) for each in (decoded(body) if body else ())]
         return workloads
 
-    async def _lease(self, name: str) -> Heartbeat | Unread | None:
+    async def _lease(self, name: str) -> facts.Heartbeat | facts.Unread | None:
         asked = self._api.get(resources.LEASES, name, namespace=KUBE_SYSTEM)
         lease = await self._try(asked, _rule(resources.LEASES, "get", KUBE_SYSTEM))
-        if lease is None or isinstance(lease, Unread):
+        if lease is None or isinstance(lease, facts.Unread):
             return lease
         spec = lease.get("spec", {})
         return self._heartbeat(name, str(spec.get("renewTime")), str(spec.get("holderIdentity") or ""))
 
-    def _heartbeat(self, name: str, value: str, holder: str = "") -> Heartbeat:
+    def _heartbeat(self, name: str, value: str, holder: str = "") -> facts.Heartbeat:
         now, known = self._monotonic(), self._seen.get(name)
         if known is None or known[0] != value:
             self._seen[name] = (value, now)
-            return Heartbeat(None if known is None else 0.0, holder)
-        return Heartbeat(now - known[1], holder)
+            return facts.Heartbeat(None if known is None else 0.0, holder)
+        return facts.Heartbeat(now - known[1], holder)
 
-    async def _autoscaler(self) -> AutoscalerReport | Unread | None:
+    async def _autoscaler(self) -> facts.AutoscalerReport | facts.Unread | None:
         asked = self._api.get(resources.CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
         status = await self._try(asked, _rule(resources.CONFIG_MAPS, "get", AUTOSCALER_NAMESPACE))
-        if status is None or isinstance(status, Unread):
+        if status is None or isinstance(status, facts.Unread):
             return status
         text = str(status.get("data", {}).get("status", ""))
-        return AutoscalerReport(autoscaler_health(text), self._heartbeat(AUTOSCALER_STATUS, text))
+        return facts.AutoscalerReport(autoscaler_health(text), self._heartbeat(AUTOSCALER_STATUS, text))
 
-    async def _metrics(self) -> str | Unread | None:
+    async def _metrics(self) -> str | facts.Unread | None:
         namespace = self._watched.namespace
         try:
             await self._api.list_page(resources.POD_METRICS, namespace=namespace, limit=1)
@@ -197,7 +189,7 @@ class PlatformReader:
             return _forbidden(_rule(resources.POD_METRICS, "list", namespace))
         except GridError as error:
             if self._errors:  # the API server's own trouble, which stands between
-                return Unread(as_sentence(trouble_of(error).value))
+                return facts.Unread(as_sentence(trouble_of(error).value))
             return sentence_of(error)
         return ""
 
@@ -211,8 +203,8 @@ def autoscaler_health(text: str) -> str:
         return ""
 
 
-def _forbidden(rule: str) -> Unread:
-    return Unread(_("the controller may not read it. Add the rule: {rule}", rule=rule))
+def _forbidden(rule: str) -> facts.Unread:
+    return facts.Unread(_("the controller may not read it. Add the rule: {rule}", rule=rule))
 
 
 def _rule(resource: resources.Resource, verb: str, namespace: str) -> str:
@@ -232,13 +224,13 @@ async def nothing_wrong(connecting: Awaitable[object], seconds: float = 3.0) -> 
     return ""
 
 
-def failed_pulls(events: Collection[Event], pods: Collection[Pod], *, since: datetime) -> list[FailedPull]:
+def failed_pulls(events: Collection[Event], pods: Collection[Pod], *, since: datetime) -> list[facts.FailedPull]:
     """Return the last failure of each image of each pod that still waits for it; a pod that is gone or has its image fails no more."""
     waiting = {pod.metadata.name: (pod, frozenset(_waited_for(pod))) for pod in pods}
     states = ((image, status.state) for pod in pods for image, status in _containers(pod))
     had = {image for image, state in states if state.running is not None or state.terminated is not None}
     had |= {match[1] for event in events if event.reason == "Pulled" and (match := _PULLED.search(event.message))}
-    failures: dict[tuple[str, str], FailedPull] = {}
+    failures: dict[tuple[str, str], facts.FailedPull] = {}
     for event in sorted((event for event in events if event.reason == "Failed"), key=age_order):
         match = _FAILED_TO_PULL.search(event.message)
         pod, images = waiting.get(event.involved_object.name, (None, frozenset[str]()))
@@ -246,7 +238,7 @@ def failed_pulls(events: Collection[Event], pods: Collection[Pod], *, since: dat
         if match is None or pod is None or match[1] not in images or not is_recent:
             continue
         name, person = pod.metadata.name, pod.metadata.labels.get(KEYS.user, "")
-        failures[name, match[1]] = FailedPull(match[1], match[2], name, person, match[1] in had)
+        failures[name, match[1]] = facts.FailedPull(match[1], match[2], name, person, match[1] in had)
     return list(failures.values())
 
 

@@ -9,16 +9,7 @@ from django.conf import settings
 from django.http import QueryDict
 from django.utils import timezone
 
-from dashboard.nodes.viewmodels.infrastructure import (
-    ROWS_PER_PAGE,
-    InfrastructureView,
-    activity,
-    fits,
-    node_row,
-    node_rows,
-    row_fragment,
-    window_of,
-)
+from dashboard.nodes.viewmodels import infrastructure as viewmodel
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
 from dashboard.nodes.viewmodels.overview import CellMaps
 from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE
@@ -43,8 +34,8 @@ from grid.runtime.caches import awaited_pool, warm_pool
 class NodeList(LiveList[NodeSums]):
     """One view, which is the same for all users who may see nodes."""
 
-    def __init__(self, view: InfrastructureView, lists: "NodeLists") -> None:
-        super().__init__(window_of(view), ROWS_PER_PAGE)
+    def __init__(self, view: viewmodel.InfrastructureView, lists: "NodeLists") -> None:
+        super().__init__(viewmodel.window_of(view), viewmodel.ROWS_PER_PAGE)
         self._view = view
         self.lists = lists
 
@@ -65,7 +56,7 @@ class NodeList(LiveList[NodeSums]):
         return self.lists.runtime.config_maps.version, self.lists.rules, sizes
 
     def narrowed(self, item: NodeSums, now: datetime) -> NodeSums | None:
-        return item if fits(item, self._view, self.lists.scale_down) else None
+        return item if viewmodel.fits(item, self._view, self.lists.scale_down) else None
 
 
 class NodeLists(LiveLists[NodeSums, NodeList]):
@@ -86,7 +77,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         runtime.nodes.subscribe(self._node_changed)
         runtime.pods.subscribe(self._pod_changed)
 
-    async def list_of(self, view: InfrastructureView, *, within: float | None = None) -> NodeList:
+    async def list_of(self, view: viewmodel.InfrastructureView, *, within: float | None = None) -> NodeList:
         key = msgspec.structs.replace(view, page=1, range=DEFAULT_RANGE)
         return await self.known_or(key, lambda: NodeList(view, self), within=within)
 
@@ -104,8 +95,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         known = self._rows.get(sums.name)
         # The same sums, not equal ones: a change of a pod makes new sums, and what of it keeps the node is not in them.
         if known is None or known[0] is not sums or known[1] != others:
-            row = node_row(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
-            known = self._rows[sums.name] = sums, others, row_fragment(row)
+            row = viewmodel.node_row(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
+            known = self._rows[sums.name] = sums, others, viewmodel.row_fragment(row)
         return known[2]
 
     def cards(self) -> list[Fragment]:
@@ -214,7 +205,7 @@ async def rules_in_force(rules: PeriodicRead[ScaleDownRules]) -> ScaleDownRules:
     return await rules.value(RULES_SECONDS, waits=True) or _DEFAULT_RULES
 
 
-class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
+class InfrastructurePage(LivePage[viewmodel.InfrastructureView, NodeList]):
     name = "infrastructure"
     refusal = _("Only operators, auditors and admins can see the cluster's nodes.")
     reads_database = False
@@ -224,27 +215,29 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         self._rules = rules
         self._lists: NodeLists | None = None
 
-    def view(self, query: QueryDict) -> InfrastructureView:
-        return InfrastructureView.parse(query.dict())
+    def view(self, query: QueryDict) -> viewmodel.InfrastructureView:
+        return viewmodel.InfrastructureView.parse(query.dict())
 
-    def allowed(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> bool:
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView) -> bool:
         return may_observe(viewer)
 
     def audience(self, viewer: Viewer) -> Hashable:
         return "observers"
 
-    async def read(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
+    async def read(self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView) -> NodeList:
         return await (await self.lists_in(runtime)).list_of(view)
 
-    async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
+    async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView) -> NodeList:
         return await (await self.lists_in(runtime)).list_of(view, within=FIRST_PAINT_SECONDS)
 
-    def topics(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> Collection[Topic]:
+    def topics(
+        self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView, nodes: NodeList
+    ) -> Collection[Topic]:
         status, autoscaler = runtime.config_maps.name, (runtime.events.name, "component", AUTOSCALER)
         return {nodes.topic, nodes.lists.pools_topic, status, autoscaler, runtime.usage.name}
 
     def fragments(
-        self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList, now: datetime
+        self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView, nodes: NodeList, now: datetime
     ) -> Sequence[Fragment]:
         lists = nodes.lists
         progress = lists.progress_of(nodes)
@@ -255,11 +248,11 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         return [
             totals(lists.pools, is_final=is_counted),
             *(lists.cards() if is_counted else ()),
-            *node_rows(nodes.window, page, view, lists.row, progress),
-            *activity(runtime.events.from_component(AUTOSCALER)),
+            *viewmodel.node_rows(nodes.window, page, view, lists.row, progress),
+            *viewmodel.activity(runtime.events.from_component(AUTOSCALER)),
         ]
 
-    def tick(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> float:
+    def tick(self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView, nodes: NodeList) -> float:
         return BEHIND_SECONDS if nodes.lists.is_behind(nodes) else self.tick_seconds
 
     async def lists_in(self, runtime: Runtime) -> NodeLists:

@@ -13,38 +13,12 @@ from dashboard.executions.pages.executions import EXECUTIONS, ExecutionList, Exe
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE, NodeList, NodeLists
 from dashboard.nodes.records import admin_facts, environments_never_started
+from dashboard.nodes.viewmodels import overview as viewmodel
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, Misconfigured, admin_fragments
-from dashboard.nodes.viewmodels.overview import (
-    DEPLOYING,
-    FAILED_SHOWN,
-    PREPARING,
-    QUEUED,
-    TROUBLE,
-    WORST_SHOWN,
-    WaitingPlace,
-    WorkLine,
-    failed_line,
-    nodes_summary,
-    pool_fragments,
-    queue_reason,
-    waiting,
-    waiting_lines,
-    work_counts,
-    work_line,
-    work_lines,
-)
 from dashboard.nodes.viewmodels.pools import in_order
 from dashboard.platformhealth.records import stored_parts
-from dashboard.platformhealth.viewmodels.platform_health import (
-    HealthPart,
-    caches_part,
-    cluster_part,
-    controller_part,
-    database_part,
-    health,
-    metrics_part,
-)
+from dashboard.platformhealth.viewmodels import platform_health
 from dashboard.shell.access import Viewer, may_administer, may_observe
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
@@ -67,7 +41,7 @@ DATABASE_SECONDS, ADMIN_SECONDS, ENVIRONMENTS_SECONDS = 5.0, 15.0, 60.0
 REQUEST_SECONDS = 1.0  # of what admins change, when the page is requested
 _FAILED = ("failed", "error")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_VIEWS = (TROUBLE, QUEUED, DEPLOYING, PREPARING)
+_VIEWS = (viewmodel.TROUBLE, viewmodel.QUEUED, viewmodel.DEPLOYING, viewmodel.PREPARING)
 
 
 class RecentFailures:
@@ -115,7 +89,7 @@ class OverviewFacts(NamedTuple):
     nodes: NodeList
     work: Sequence[ExecutionList]  # in the order of `_VIEWS`
     database_problems: Sequence[str]
-    lights: Sequence[HealthPart]  # that the controller has stored
+    lights: Sequence[platform_health.HealthPart]  # that the controller has stored
     admin: AdminFacts | None
 
 
@@ -155,14 +129,14 @@ class OverviewPage(LivePage[None, OverviewFacts]):
     ) -> Sequence[Fragment]:
         sources = self._sources_of(runtime)
         parts = (
-            cluster_part(runtime.freshness(), now),
-            controller_part(*runtime.controller_state()),
-            caches_part(runtime.caches()),
-            metrics_part(runtime.usage.unavailable),
-            database_part(facts.database_problems, sources.health.silent_since),
+            platform_health.cluster_part(runtime.freshness(), now),
+            platform_health.controller_part(*runtime.controller_state()),
+            platform_health.caches_part(runtime.caches()),
+            platform_health.metrics_part(runtime.usage.unavailable),
+            platform_health.database_part(facts.database_problems, sources.health.silent_since),
         )
         return [
-            health(parts, facts.lights),
+            platform_health.health(parts, facts.lights),
             *_work(EXECUTIONS.lists_in(runtime), facts.work, sources.failures),
             contended_nodes(runtime.contention.worst, runtime.executions.get),
             *_pools(facts.nodes.lists, facts.nodes),
@@ -197,13 +171,13 @@ def _work(lists: ExecutionLists, work: Sequence[ExecutionList], failures: Recent
     unfinished = [executions for executions in work if lists.progress_of(executions) is not None]
     trouble, queued, deploying, _preparing = work
     numbers = {view.status: len(executions.window) for view, executions in zip(_VIEWS, work, strict=True)}
-    counts = work_counts(active=len(lists.items), failed=len(failures), is_whole=not unfinished, **numbers)
-    worst = [_line(lists, group) for group in _longest(lists, trouble)[:WORST_SHOWN]]
+    counts = viewmodel.work_counts(active=len(lists.items), failed=len(failures), is_whole=not unfinished, **numbers)
+    worst = [_line(lists, group) for group in _longest(lists, trouble)[: viewmodel.WORST_SHOWN]]
     return [
         counts,
-        *work_lines("troubles", worst),
-        *work_lines("failures", map(failed_line, failures.latest(FAILED_SHOWN))),
-        *waiting_lines(_waiting(lists, queued, deploying)),
+        *viewmodel.work_lines("troubles", worst),
+        *viewmodel.work_lines("failures", map(viewmodel.failed_line, failures.latest(viewmodel.FAILED_SHOWN))),
+        *viewmodel.waiting_lines(_waiting(lists, queued, deploying)),
     ]
 
 
@@ -212,28 +186,33 @@ def _longest(lists: ExecutionLists, asked: ExecutionList) -> list[Group]:
     return [group for group in asked.page(1).items if group.key in lists.items]
 
 
-def _line(lists: ExecutionLists, group: Group) -> WorkLine:
-    return work_line(group, lists.rows.status(group.entries[0]))
+def _line(lists: ExecutionLists, group: Group) -> viewmodel.WorkLine:
+    return viewmodel.work_line(group, lists.rows.status(group.entries[0]))
 
 
-def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList) -> Iterator[WaitingPlace]:
-    for title, view, asked in ((_("In the queue"), QUEUED, queued), (_("For a node"), DEPLOYING, deploying)):
+def _waiting(
+    lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList
+) -> Iterator[viewmodel.WaitingPlace]:
+    for title, view, asked in (
+        (_("In the queue"), viewmodel.QUEUED, queued),
+        (_("For a node"), viewmodel.DEPLOYING, deploying),
+    ):
         if groups := _longest(lists, asked):
             line = _line(lists, groups[0])
             # Waiting does not end a problem.
             expected = EXPECTED.note(groups[0].head.row, lists.runtime) if line.status.severity == "wait" else ""
-            rows = [group.head.row for group in groups] if view is QUEUED else []
-            reasons = [queue_reason(row) for row in rows if row is not None]
-            yield waiting(title, view, len(asked.window), line, reasons, expected=expected)
+            rows = [group.head.row for group in groups] if view is viewmodel.QUEUED else []
+            reasons = [viewmodel.queue_reason(row) for row in rows if row is not None]
+            yield viewmodel.waiting(title, view, len(asked.window), line, reasons, expected=expected)
 
 
 def _pools(lists: NodeLists, nodes: NodeList) -> list[Fragment]:
     is_whole = lists.progress_of(nodes) is None
     groups, pending = lists.groups(), lists.pending()
-    fragments = [nodes_summary(lists.pools.values(), is_whole=is_whole)]
+    fragments = [viewmodel.nodes_summary(lists.pools.values(), is_whole=is_whole)]
     for name in in_order(lists.names(), lists.pools):
         pool, cells = lists.pools.get(name), lists.cells.of(name)
-        fragments += pool_fragments(name, pool, groups.get(name), pending.get(name, 0), cells)
+        fragments += viewmodel.pool_fragments(name, pool, groups.get(name), pending.get(name, 0), cells)
     return fragments
 
 

@@ -9,30 +9,16 @@ from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed_up_to, plural
 from grid.diagnosis.requests import is_own
 from grid.kube.objects import Node, Pod
+from grid.nodes import nodemarks
 from grid.nodes.drain import DisruptionBudget, EvictedData, drain_plan
-from grid.nodes.nodemarks import (
-    LABEL,
-    TAINT,
-    UNLABEL,
-    UNTAINT,
-    Eviction,
-    Mark,
-    budgets_of,
-    evictions,
-    is_platform,
-    refusal,
-    selected_by_label,
-    whose_mark,
-    with_mark,
-)
 from grid.runtime.executionrows import ExecutionRow
 
 _NAMED = 5
 _VERBS: Mapping[str, str] = {
-    TAINT: _("Add taint"),
-    UNTAINT: _("Remove taint"),
-    LABEL: _("Set label"),
-    UNLABEL: _("Remove label"),
+    nodemarks.TAINT: _("Add taint"),
+    nodemarks.UNTAINT: _("Remove taint"),
+    nodemarks.LABEL: _("Set label"),
+    nodemarks.UNLABEL: _("Remove label"),
 }
 
 
@@ -40,14 +26,14 @@ class MarkLine(ViewModel, frozen=True, gc=False):
     """A taint or label that the node has; `kept_by` says why it cannot be changed here, None when it can."""
 
     text: str
-    remove: Mark
+    remove: nodemarks.Mark
     kept_by: str | None
 
 
 class MarkPreview(ViewModel, frozen=True, gc=False):
     """What a change would do; `refusal` says why it is refused, None when it is not."""
 
-    mark: Mark
+    mark: nodemarks.Mark
     verb: str
     refusal: str | None = None
     sentences: Sequence[str] = ()
@@ -69,19 +55,22 @@ class MarkFacts(ViewModel, frozen=True, gc=False):
 
 
 def mark_lines(node: Node) -> tuple[list[MarkLine], list[MarkLine]]:
-    taints = [Mark(UNTAINT, taint.key, taint.value, taint.effect) for taint in node.spec.taints]
-    labels = [(f"{key}={value}", Mark(UNLABEL, key)) for key, value in sorted(node.metadata.labels.items())]
+    taints = [nodemarks.Mark(nodemarks.UNTAINT, taint.key, taint.value, taint.effect) for taint in node.spec.taints]
+    labels = [
+        (f"{key}={value}", nodemarks.Mark(nodemarks.UNLABEL, key))
+        for key, value in sorted(node.metadata.labels.items())
+    ]
     return (
-        [MarkLine(str(taint), taint, whose_mark(taint.key)) for taint in taints],
-        [MarkLine(text, mark, whose_mark(mark.key)) for text, mark in labels],
+        [MarkLine(str(taint), taint, nodemarks.whose_mark(taint.key)) for taint in taints],
+        [MarkLine(text, mark, nodemarks.whose_mark(mark.key)) for text, mark in labels],
     )
 
 
-def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPreview:
+def mark_preview(mark: nodemarks.Mark, facts: MarkFacts, *, pool_label: str) -> MarkPreview:
     verb = _VERBS.get(mark.action, "")
-    if problem := refusal(mark, facts.node):
+    if problem := nodemarks.refusal(mark, facts.node):
         return MarkPreview(mark, verb, problem)
-    evicted = evictions(facts.pods, mark.taint) if mark.action == TAINT else []
+    evicted = nodemarks.evictions(facts.pods, mark.taint) if mark.action == nodemarks.TAINT else []
     if problem := _around_budgets(evicted, facts):
         return MarkPreview(mark, verb, problem)
     others = [eviction for eviction in evicted if not is_own(eviction.pod)]
@@ -94,12 +83,12 @@ def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPrevie
     return MarkPreview(mark, verb, None, sentences, page.evicted)
 
 
-def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str | None:
+def _around_budgets(evicted: Sequence[nodemarks.Eviction], facts: MarkFacts) -> str | None:
     """Return why the pods must not be evicted by a taint: Kubernetes asks no disruption budget then."""
     if evicted and facts.unread:
         unknown = _("It would evict pods, and whether disruption budgets protect them could not be read. {unread}")
         return unknown.format(unread=facts.unread)
-    if names := budgets_of((eviction.pod for eviction in evicted), facts.budgets):
+    if names := nodemarks.budgets_of((eviction.pod for eviction in evicted), facts.budgets):
         return _(
             "A NoExecute taint evicts pods without asking their disruption budgets ({named}). "
             "Drain the node first, which respects them, and then add the taint.",
@@ -108,11 +97,13 @@ def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str | None
     return None
 
 
-def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], summary: str) -> Iterator[str]:
-    if mark.action == UNTAINT:
+def _taint_sentences(
+    mark: nodemarks.Mark, facts: MarkFacts, evicted: Sequence[nodemarks.Eviction], summary: str
+) -> Iterator[str]:
+    if mark.action == nodemarks.UNTAINT:
         yield _("Pods that do not tolerate the taint may be placed on the node again.")
         yield _("Nothing that runs is affected.")
-    if mark.action != TAINT:
+    if mark.action != nodemarks.TAINT:
         return
     if any((taint.key, taint.effect) == (mark.key, mark.effect) for taint in facts.node.spec.taints):
         yield _("It replaces the taint of this key and effect that the node has now.")
@@ -136,15 +127,15 @@ def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], 
         yield _("Pods that tolerate it for a time are evicted after that, the last after {seconds}.", seconds=seconds)
 
 
-def _label_sentences(mark: Mark, facts: MarkFacts, pool_label: str) -> Iterator[str]:
+def _label_sentences(mark: nodemarks.Mark, facts: MarkFacts, pool_label: str) -> Iterator[str]:
     if mark.is_taint:
         return
     now = facts.node.metadata.labels
-    if mark.action == LABEL and mark.key in now:
+    if mark.action == nodemarks.LABEL and mark.key in now:
         yield _("It replaces the value {value}.", value=now[mark.key] or _("(empty)"))
     if mark.key in (pool_label, PLATFORM_NODE):
-        yield from _pool_sentences(facts.node, with_mark(facts.node, mark), pool_label)
-    selecting = selected_by_label(facts.pods, mark)
+        yield from _pool_sentences(facts.node, nodemarks.with_mark(facts.node, mark), pool_label)
+    selecting = nodemarks.selected_by_label(facts.pods, mark)
     if own := [pod.metadata.name for pod in selecting if is_own(pod)]:
         named = listed_up_to(_NAMED, own)
         yield _("DaemonSets that ask for the label as it is now remove their pods: {named}.", named=named)
@@ -170,8 +161,8 @@ def _pool_sentences(before: Node, after: Node, pool_label: str) -> Iterator[str]
         yield _(
             "The autoscaler goes by the cloud's group of machines, which does not change: its limits still count the node there."
         )
-    if is_platform(before, pool_label) != is_platform(after, pool_label):
-        if is_platform(after, pool_label):
+    if nodemarks.is_platform(before, pool_label) != nodemarks.is_platform(after, pool_label):
+        if nodemarks.is_platform(after, pool_label):
             yield _("The node becomes a platform node, which does not count as one for executions.")
         else:
             yield _("The node is no longer a platform node, and counts as one for executions.")

@@ -162,10 +162,9 @@ def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry
             before = audit.snapshot(instance)
             _apply_old_values(catalogue, instance, entry)
             audit.record(actor=user_of(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
+        messages.success(request, _("The change of {at:%Y-%m-%d %H:%M} is undone.", at=entry.at))
     except ValidationError as error:
         messages.error(request, _("This cannot be undone: {reason}", reason=" ".join(error.messages)))
-    else:
-        messages.success(request, _("The change of {at:%Y-%m-%d %H:%M} is undone.", at=entry.at))
     return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
 
 

@@ -77,12 +77,11 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
         before = audit.snapshot(environment)
         try:
             rules.deprecate(id, number, because=form.cleaned_data["because"])
-        except Rejected as refused:
-            messages.error(request, refused.sentences)
-        else:
             _record(request, environment, before)
             deprecated = _("Revision {number} of {environment} is deprecated.")
             messages.success(request, deprecated.format(number=number, environment=environment))
+        except Rejected as refused:
+            messages.error(request, refused.sentences)
         return redirect("environment-revisions", id)
     uses = rules.uses_of(id).get(number, rules.RevisionUses())
     line = revision_line(stored, current=environment.current_revision, uses=uses)
@@ -115,13 +114,12 @@ def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:
         before = audit.snapshot(environment)
         try:
             made = _made(form, request, environment, is_built_here)
-        except Rejected as refused:
-            add_problems(form, refused.problems)
-        else:
             _record(request, environment, before)
             sentence = _BEING_BUILT if form.is_built else _("Revision {number} of {environment} is the current one.")
             messages.success(request, sentence.format(number=made.number, environment=environment))
             return redirect("environment-revision", id, made.number)
+        except Rejected as refused:
+            add_problems(form, refused.problems)
     context = {"environment": environment, "form": form, "no_builder": "" if is_built_here else NO_BUILDER}
     return render(request, "environments/revision_new.html", context, status=422 if form.is_bound else 200)
 

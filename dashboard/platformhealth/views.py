@@ -54,10 +54,9 @@ def api_checks_run(request: HttpRequest) -> HttpResponse:
         assert isinstance(request.user, User)
         try:
             apicheckruns.ask(LOCAL, shared, request.user, is_shared=is_shared, now=timezone.now())
+            messages.success(request, _("The controller checks the API."))
         except Rejected as refused:
             messages.error(request, refused.sentences)
-        else:
-            messages.success(request, _("The controller checks the API."))
         return redirect("api-checks")
     question = Confirmation(
         _("Check the API in {subject}"),

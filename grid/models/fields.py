@@ -1,4 +1,4 @@
-"""What the models share: validators of quantities, times and names that become part of Kubernetes names, a base with a name, and a lookup."""
+"""What models share: validators of quantities, times and names that become part of Kubernetes names, a base with a name, and a lookup."""
 
 import math
 from typing import Any

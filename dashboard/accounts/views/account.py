@@ -91,11 +91,10 @@ def account(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             changed = set_profile(user, **form.cleaned_data, now=now)
-        except Rejected as refused:
-            form.add_error("email", refused.sentences)
-        else:
             messages.success(request, _profile_words(changed, form.cleaned_data["email"]))
             return redirect("account")
+        except Rejected as refused:
+            form.add_error("email", refused.sentences)
     offered = channels_for(user)
     context = {
         "form": form,
@@ -251,11 +250,10 @@ def email_confirm(request: HttpRequest) -> HttpResponse:
 def email_send_again(request: HttpRequest) -> HttpResponse:
     try:
         is_sent = channels.send_again(user_of(request), now=timezone.now())
-    except Rejected as refused:
-        messages.error(request, refused.sentences)
-    else:
         if is_sent:
             messages.success(request, _("Another link is being sent. The earlier one no longer works."))
+    except Rejected as refused:
+        messages.error(request, refused.sentences)
     return redirect("account")
 
 

@@ -122,10 +122,9 @@ def person_role(request: HttpRequest, id: int) -> HttpResponse:
         return render(request, "shell/question.html", {"question": question})
     try:
         user = accounts.change_role(id, role, actor=user_of(request))
+        messages.success(request, _("{user} has the role {role} now.", user=user, role=ROLE_TITLES[role].lower()))
     except accounts.OwnAccount:
         messages.error(request, _("You cannot change your own role. Ask another admin."))
-    else:
-        messages.success(request, _("{user} has the role {role} now.", user=user, role=ROLE_TITLES[role].lower()))
     return redirect("person", id)
 
 
@@ -148,10 +147,9 @@ def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
         return render(request, "accounts/person_deactivate.html", context)
     try:
         accounts.set_active(id, False, actor=user_of(request))
+        messages.success(request, _("{user} is deactivated and logged out everywhere.", user=user))
     except accounts.OwnAccount:
         messages.error(request, _("You cannot deactivate yourself. Ask another admin."))
-    else:
-        messages.success(request, _("{user} is deactivated and logged out everywhere.", user=user))
     return redirect("person", id)
 
 

@@ -62,12 +62,11 @@ async def execution_resize(request: HttpRequest, id: str) -> HttpResponse:
     if form.is_valid():
         try:
             await _resize(id, viewer.username, **form.cleaned_data)
-        except Rejected as rejected:
-            form.refuse(rejected)
-        else:
             get_runtime().executions.hint()
             messages.success(request, _("{name} now has {workers}.", name=record.name, workers=form.words))
             return redirect("execution", id=id)
+        except Rejected as rejected:
+            form.refuse(rejected)
     return await _resize_page(request, record, cluster, form, status=422)
 
 
@@ -79,12 +78,11 @@ async def execution_restart_head(request: HttpRequest, id: str) -> HttpResponse:
     if request.method == "POST":
         try:
             await _restart_head(id, viewer.username)
-        except Rejected as rejected:
-            context["problems"] = tuple(problem.message for problem in rejected.problems)
-        else:
             get_runtime().executions.hint()
             messages.info(request, _("The head of {name} was asked to restart.", name=record.name))
             return redirect("execution", id=id)
+        except Rejected as rejected:
+            context["problems"] = tuple(problem.message for problem in rejected.problems)
     status = 422 if context["problems"] else 200
     return await sync_to_async(render)(request, "clusters/execution_restart_head.html", context, status=status)
 

@@ -67,11 +67,10 @@ def project_file_delete(request: HttpRequest, id: str) -> HttpResponse:
         return redirect(_files_url(id, _nearest(repository, path)))
     try:
         commit = delete(repository, path, shown=shown, author=who)
-    except (GridError, OSError) as error:
-        messages.error(request, _problem(project, who, error))
-    else:
         logger.info("files deleted project=%s by=%s commit=%s", project.pk, who, commit)
         messages.success(request, _("Deleted: {path}. The history keeps it.", path=path))
+    except (GridError, OSError) as error:
+        messages.error(request, _problem(project, who, error))
     return redirect(_files_url(id, _nearest(repository, path)))
 
 
@@ -87,15 +86,14 @@ def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
         target, who = form.cleaned_data["target"], request.user.get_username()
         try:
             commit = move(repository, path, target, shown=shown, author=who)
-        except UploadRefused as error:
-            form.add_error("target", str(error))
-        except (GridError, OSError) as error:
-            form.add_error(None, _problem(project, who, error))
-        else:
             logger.info("files moved project=%s by=%s commit=%s", project.pk, who, commit)
             moved = _("{path} is {target} now. Executions launched from now on have the change.")
             messages.success(request, moved.format(path=path, target=target))
             return redirect(_files_url(id, target))
+        except UploadRefused as error:
+            form.add_error("target", str(error))
+        except (GridError, OSError) as error:
+            form.add_error(None, _problem(project, who, error))
     context = {"project": project, "form": form, "place": Place(MAIN, shown, path, is_branch=True)}
     return render(request, "files/files_move.html", context, status=422 if form.is_bound else 200)
 

@@ -48,12 +48,11 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
     if form.is_valid():
         try:
             stored = remotes.put(project, by=user_of(request), now=timezone.now(), **form.cleaned_data)
-        except Rejected as refused:
-            add_problems(form, refused.problems)
-        else:
             more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
             messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))
             return redirect("project-remote", id)
+        except Rejected as refused:
+            add_problems(form, refused.problems)
     is_used, fingerprint = project.files == Project.Files.REMOTE, _fingerprint(known)
     context = {"project": project, "remote": known, "form": form, "is_used": is_used, "fingerprint": fingerprint}
     return render(request, "files/remote.html", context, status=422 if form.is_bound else 200)
@@ -91,11 +90,10 @@ def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
     try:
         typed = {name: request.POST.get(name, "") for name in ("key", "url")}
         key = remotes.confirm(project, by=user_of(request), **typed)
-    except Rejected as refused:
-        messages.error(request, refused.problems[0].message)
-    else:
         known = _("The server is known by {fingerprint}. Test the connection once more.", fingerprint=key.fingerprint)
         messages.success(request, known)
+    except Rejected as refused:
+        messages.error(request, refused.problems[0].message)
     return redirect("project-remote", id)
 
 
@@ -103,10 +101,9 @@ def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
 def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
     try:
         remotes.remove(_project(request, id), by=user_of(request))
+        messages.success(request, _FORGOTTEN)
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
-    else:
-        messages.success(request, _FORGOTTEN)
     return redirect("project-remote", id)
 
 

@@ -150,12 +150,11 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
                 with transaction.atomic():
                     runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=now, request_key=key)
                     _write_launched(request, runs, now)
-            except Rejected as refused:
-                add_problems(form, refused.problems)
-            else:
                 words = ngettext("{count:,} run requested.", "{count:,} runs requested.", len(runs))
                 messages.info(request, _sent_twice(runs[0], now) or words)
                 return redirect(f"/jobs/{id}/?sweep={runs[0].sweep}")
+            except Rejected as refused:
+                add_problems(form, refused.problems)
     context = {"record": record, "form": form, "preview": "" if form.errors else preview, "token": _token(request)}
     return render(request, "jobs/job_sweep.html", context, status=422 if form.errors else 200)
 
@@ -189,12 +188,11 @@ def job_delete(request: HttpRequest, id: str) -> HttpResponse:
             with transaction.atomic():
                 rules.delete(id, now=timezone.now())
                 write_entry(request.user.get_username(), Job.objects.get(pk=id), {}, action=AuditEntry.Action.DELETED)
-        except Rejected as refused:
-            problems = refused.problems
-        else:
             words = _("{name} was deleted. Its runs stay in the history, and its files in the project.")
             messages.info(request, words.format(name=record.name))
             return redirect("jobs")
+        except Rejected as refused:
+            problems = refused.problems
     context = {"record": record, "problems": problems}
     return render(request, "jobs/job_delete.html", context, status=422 if problems else 200)
 

@@ -24,10 +24,9 @@ def verbose_logs(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             messages.success(request, _decide(request))
+            return redirect("verbose-logs")
         except Rejected as rejected:
             problem = rejected.sentences
-        else:
-            return redirect("verbose-logs")
     asked = request.POST if request.method == "POST" else request.GET
     execution = asked.get("execution", "")[:40]
     context = {

@@ -300,12 +300,11 @@ async def _set(request: HttpRequest, runtime: Runtime, group: NodeGroup, limits:
     body = {"minimum": limits.minimum, "maximum": limits.maximum, "was": [was.minimum, was.maximum]}
     try:
         await runtime.api.ask_sandbox("PATCH", f"pools/{quote(group.name, safe='')}", body)
+        return ""
     except Conflict as error:
         problem = _("{error} Look again at the preview.", error=error)
     except GridError as error:
         problem = _("Nothing was changed: {error}", error=error)
-    else:
-        return ""
     await sync_to_async(_write)(user, group.name, {"not done": ["", problem]})
     return problem
 

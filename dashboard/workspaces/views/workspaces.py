@@ -74,12 +74,11 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
                 workspace, before = rules.rename(id, form.cleaned_data["title"])
                 if workspace.title != before:
                     write_entry(request.user.get_username(), workspace, {"title": [before, workspace.title]})
-        except Rejected as refused:
-            add_problems(form, refused.problems)
-        else:
             title = form.cleaned_data["title"].strip()
             messages.info(request, _("Renamed to {title}.", title=title) if title else _("Its title was removed."))
             return redirect("workspace", id=id)
+        except Rejected as refused:
+            add_problems(form, refused.problems)
     return _page(request, record, form)
 
 
@@ -97,13 +96,12 @@ def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
                 rules.delete(id, now=timezone.now())
                 workspace = Workspace.objects.get(pk=id)
                 write_entry(request.user.get_username(), workspace, {}, action=AuditEntry.Action.DELETED)
+            messages.info(request, _("{name} was deleted. Its files stay.", name=record.name))
+            return redirect("workspaces")
         except Rejected as refused:
             if refused.problems[0].code == rules.DELETED:
                 return redirect("workspaces")
             problems = refused.problems
-        else:
-            messages.info(request, _("{name} was deleted. Its files stay.", name=record.name))
-            return redirect("workspaces")
     context = {"record": record, "problems": problems}
     return render(request, "workspaces/workspace_delete.html", context, status=422 if problems else 200)
 

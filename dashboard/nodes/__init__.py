@@ -5,5 +5,5 @@ It owns the words of a node's state, drains, marks and limits of pools, and the 
 
 PUBLIC = (
     "pages.infrastructure", "pages.node", "pages.overview", "pages.use_history", "urls", "viewmodels.infrastructure",
-    "viewmodels.misconfigured", "viewmodels.nodes", "viewmodels.use_history", "views.use_history",
+    "viewmodels.misconfigured", "viewmodels.nodes", "viewmodels.pool_history", "viewmodels.use_history", "views.use_history",
 )  # fmt: skip

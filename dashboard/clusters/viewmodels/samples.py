@@ -12,6 +12,7 @@ from typing import Any
 
 from dashboard.clusters.viewmodels.clusters import ClusterRecord
 from dashboard.executions.viewmodels.execution import LifecycleLine
+from dashboard.nodes.viewmodels.pool_history import evenly_spread
 from dashboard.shell.viewmodels import charts
 from grid.core.reasons import ANYBODY
 from grid.core.regexes import Expression
@@ -190,7 +191,7 @@ def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) ->
             memory="" if sample.memory_percent is None else f"{sample.memory_percent} %",
             pending="" if sample.pending_tasks is None else str(sample.pending_tasks),
         )
-        for sample in _spread(samples, TABLE_ROWS - len(shown_events))
+        for sample in evenly_spread(samples, TABLE_ROWS - len(shown_events))
     ]
     rows += [SampleRow(event.at, None, event.after, event=event.words) for event in shown_events]
     return sorted(rows, key=lambda row: row.at, reverse=True)
@@ -200,10 +201,3 @@ def _size_change(line: LifecycleLine) -> _SizeChange | None:
     if line.reason == "SuccessfulRescale" and (match := _RESCALE.search(line.message)):
         return _SizeChange(line.at, int(match[1]), cause_in_words(match[2].strip()), line.count > 1)
     return _SizeChange(line.at, None, line.words(ANYBODY), False) if line.reason == "Resized" else None
-
-
-def _spread(samples: Sequence[SamplePoint], count: int) -> list[SamplePoint]:
-    if len(samples) <= count:
-        return list(samples)
-    step = (len(samples) - 1) / (count - 1)
-    return [samples[round(step * place)] for place in range(count)]

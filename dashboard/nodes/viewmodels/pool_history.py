@@ -267,12 +267,12 @@ def history_rows(known: Sequence[PoolPoint]) -> list[PoolHistoryRow]:
     ]
 
 
-def evenly_spread(moments: Sequence[T]) -> list[T]:
-    """Return at most `TABLE_ROWS` of the moments, newest first, the newest always."""
-    if len(moments) <= TABLE_ROWS:
+def evenly_spread(moments: Sequence[T], most: int = TABLE_ROWS) -> list[T]:
+    """Return at most so many of the moments, newest first, the newest always."""
+    if len(moments) <= most:
         return list(reversed(moments))
-    step = (len(moments) - 1) / (TABLE_ROWS - 1)
-    return [moments[round(step * place)] for place in reversed(range(TABLE_ROWS))]
+    step = (len(moments) - 1) / (most - 1)
+    return [moments[round(step * place)] for place in reversed(range(most))]
 
 
 def cpu_words(point: PoolPoint, used: int | None = None) -> str:

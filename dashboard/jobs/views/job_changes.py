@@ -21,7 +21,7 @@ from dashboard.executions.views.stopping import stop_runs
 from dashboard.jobs.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
 from dashboard.jobs.job_records import read_run
 from dashboard.jobs.run_records import deprecated_since, ran_with
-from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, preview_words
+from dashboard.jobs.viewmodels.jobs import asked_facts, preview_words
 from dashboard.jobs.viewmodels.runs import changed_size, launch_facts
 from dashboard.jobs.views.jobs import managed, number_in
 from dashboard.shell.access import user_of
@@ -57,7 +57,7 @@ def _with_pools(
 @_with_pools
 def job_run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     """Ask for a run, with the job's settings or others; those of the job stay as they are."""
-    record, forms = managed(request, id), _JobForms(request, id)
+    forms = _JobForms(request, id)
 
     def start() -> HttpResponse:
         chosen = forms.machine.cleaned_data
@@ -78,13 +78,13 @@ def job_run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
             _write_launched(request, [run], now)
         return _to_run(request, run, now)
 
-    return _answer(request, record, forms, start, pools, is_run=True)
+    return _answer(request, forms, start, pools, is_run=True)
 
 
 @_with_pools
 def job_edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     """Change what the job's later runs run with."""
-    record, forms = managed(request, id), _JobForms(request, id)
+    forms = _JobForms(request, id)
 
     def save() -> HttpResponse:
         chosen, title = forms.machine.cleaned_data, request.POST.get("title", "")
@@ -97,7 +97,7 @@ def job_edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse
         messages.info(request, _("Saved. Its next runs use these settings."))
         return redirect("job", id=id)
 
-    return _answer(request, record, forms, save, pools, is_run=False)
+    return _answer(request, forms, save, pools, is_run=False)
 
 
 @require_http_methods(_FORM_METHODS)
@@ -201,6 +201,7 @@ class _JobForms:
     """The three forms that make up the page of a run and of the settings: the machine, the job's part, and the parameters."""
 
     def __init__(self, request: HttpRequest, job_id: str) -> None:
+        self.record = managed(request, job_id)
         data: Mapping[str, Any] | None = request.POST if request.method == "POST" else None
         self.job = Job.objects.select_related("environment", "tier", "project").get(pk=job_id)
         machine = {"environment": self.job.environment_id, "tier": self.job.tier_id}
@@ -222,13 +223,7 @@ class _JobForms:
 
 
 def _answer(
-    request: HttpRequest,
-    record: JobRecord,
-    forms: _JobForms,
-    act: Callable[[], HttpResponse],
-    pools: Pools | None,
-    *,
-    is_run: bool,
+    request: HttpRequest, forms: _JobForms, act: Callable[[], HttpResponse], pools: Pools | None, *, is_run: bool
 ) -> HttpResponse:
     """Return the answer of `act`, or the page with what keeps it from being done."""
     status = 422 if request.method == "POST" else 200
@@ -239,7 +234,7 @@ def _answer(
             forms.add(refused.problems)
     machine = forms.machine
     context = {
-        "record": record,
+        "record": forms.record,
         "forms": forms,
         "form": machine,
         "part": forms.part,

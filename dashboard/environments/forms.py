@@ -157,8 +157,6 @@ class EnvironmentForm(CatalogueForm):
             "is_visible": _("When hidden, running executions keep it."),
         }
         widgets = {
-            "start_path": forms.TextInput(attrs={"spellcheck": "false"}),
-            "readiness_path": forms.TextInput(attrs={"spellcheck": "false"}),
-            "image": forms.TextInput(attrs={"spellcheck": "false"}),
+            **dict.fromkeys(("start_path", "readiness_path", "image"), forms.TextInput(attrs={"spellcheck": "false"})),
             "image_pull_secret": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
         }

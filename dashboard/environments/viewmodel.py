@@ -48,13 +48,11 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
     if not_checked and asked_at is not None:
         since = _("Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}")
         not_checked = since.format(asked_at=asked_at, reason=unchecked)
-    vulnerable = sum(bool(mark.advisories) for mark in known.marks)
-    yanked = sum(mark.why_yanked is not None for mark in known.marks)
-    parts = []
-    if vulnerable:
-        parts.append(_("{packages} with known vulnerabilities", packages=plural(vulnerable, "package", "packages")))
-    if yanked:
-        parts.append(_("{packages} yanked", packages=plural(yanked, "package", "packages")))
+    counted = {
+        _("{packages} with known vulnerabilities"): sum(bool(mark.advisories) for mark in known.marks),
+        _("{packages} yanked"): sum(mark.why_yanked is not None for mark in known.marks),
+    }
+    parts = [words.format(packages=plural(count, "package", "packages")) for words, count in counted.items() if count]
     return PackageWords(
         summary=listed(parts) if parts else "",
         is_marked=bool(parts),

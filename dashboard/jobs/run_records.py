@@ -44,7 +44,6 @@ def launched_with(execution_id: str) -> dict[str, str]:
 
 
 def read_metrics(execution_id: str) -> runs.RunMetrics:
-    """Return what an execution has measured, with its points."""
     counts = MetricReading.objects.filter(pk=execution_id).values_list("refused", "unkept").first()
     return runs.RunMetrics(_points_of([execution_id]).get(execution_id, ()), *(counts or ()))
 

@@ -68,7 +68,6 @@ def executions_of(workspace_id: str, before: str, reader: Reader = ANYBODY) -> W
 
 
 def has_stopped(owner_id: int) -> bool:
-    """Return whether the user has a workspace to resume."""
     execution = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
     return Workspace.objects.filter(~Exists(execution), owner=owner_id, deleted_at__isnull=True).exists()
 

@@ -170,8 +170,7 @@ def _python_line(environment: Declared, subject: str, framework: str, version: s
     rules = SMALLEST_PYTHON[framework]
     rule = next(((since, smallest) for since, smallest in rules if _key(version) >= _key(since)), None)
     if rule is None:
-        label = _LABELS[framework]
-        words = _("What this version runs on is not known here; see {label}’s documentation.", label=label)
+        words = _("What this version runs on is not known here; see {label}’s documentation.", label=_LABELS[framework])
         return VersionLine(subject, "neutral", words)
     since, smallest = rule
     is_older = environment.python and _key(environment.python) < _key(smallest)

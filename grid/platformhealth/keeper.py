@@ -96,7 +96,6 @@ async def _lookup() -> str:
 
 
 def ping() -> None:
-    """Ask the database for one row."""
     PlatformReport.objects.order_by("pk").values_list("pk").first()
 
 

@@ -84,7 +84,6 @@ def wanted_now(data_plane: str, now: datetime) -> list[WantedPlaceholder]:
 
 
 def manifest(placeholder: WantedPlaceholder, *, image: str, now: datetime) -> RawObject:
-    """Return the placeholder's pod."""
     warm, tier = placeholder.warm, placeholder.warm.tier
     resources = requests_and_limits(tier)
     spec: dict[str, Any] = {

@@ -37,7 +37,6 @@ def remember(templates: Mapping[str, NodeTemplate], now: datetime) -> None:
 
 
 def read() -> list[Row]:
-    """Return what is stored of each pool."""
     return list(PoolTemplate.objects.values_list("pool", "node", "own", "seen_at"))
 
 
@@ -53,5 +52,4 @@ def templates_of(rows: Iterable[Row]) -> dict[str, NodeTemplate]:
 
 
 def remembered() -> dict[str, NodeTemplate]:
-    """Return the templates as they are stored now, by pool."""
     return templates_of(read())

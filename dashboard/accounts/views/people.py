@@ -168,8 +168,7 @@ def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
 @admin_required
 def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
     """End one session by its stored key, or all without a key."""
-    key = request.POST.get("session", "").replace("\0", "")
-    ended = accounts.end_sessions(id, key, actor=user_of(request))
+    ended = accounts.end_sessions(id, request.POST.get("session", "").replace("\0", ""), actor=user_of(request))
     messages.success(request, _("Ended sessions: {ended}.", ended=ended) if ended else _("No session was open."))
     return redirect("person", id)
 

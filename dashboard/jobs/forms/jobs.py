@@ -276,7 +276,6 @@ class SweepForm(forms.Form):
 
 
 def typed_of(job: Job) -> dict[str, Any]:
-    """Return the initial values of a job's fields."""
     return {field: getattr(job, name) for field, name in _SETTINGS.items()}
 
 

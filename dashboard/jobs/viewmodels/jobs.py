@@ -65,7 +65,6 @@ class ScheduleLine:
 
 
 def schedule_times(cron: str, time_zone: str, now: datetime) -> ScheduleTimes:
-    """Return what a typed or stored schedule means."""
     try:
         timetable = read_timetable(cron, time_zone, now)
     except Rejected as refused:
@@ -257,7 +256,6 @@ def _outcome_facts(run: RunLine) -> dict[str, str]:
 
 
 def asked_facts(run: RunLine) -> dict[str, str]:
-    """Return all that a run was asked to run with."""
     record = run.record
     facts = {_parameter(name): value for name, value in run.parameters.items()}
     facts |= dict(_settings_words(record.job))
@@ -279,8 +277,7 @@ def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
     yield _("Timeout"), exact_duration(settings.timeout_seconds) if settings.timeout_seconds else _("none")
     retries = str(settings.retries) if settings.retries else _("none")
     if settings.retries:
-        delay = exact_duration(settings.retry_seconds)
-        retries = _("{retries}, the first after {delay}", retries=retries, delay=delay)
+        retries = _("{retries}, the first after {delay}", retries=retries, delay=exact_duration(settings.retry_seconds))
     yield _("Retries"), retries
     yield _("Runs at once"), str(settings.at_once) if settings.at_once else _("no limit")
 

@@ -171,9 +171,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self._hub.publish(self.pools_topic)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        for node in (old, new):
-            if node is not None:
-                self.mark(node.metadata.name)
+        for node in filter(None, (old, new)):
+            self.mark(node.metadata.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         for pod in (old, new):

@@ -70,18 +70,13 @@ class NodePage(LivePage[NodeView, NodeRead]):
         return NodeRead(await rules_in_force(self._rules), tasks.get(view.name))
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> float:
-        is_open = facts.task is not None and facts.task.ended_at is None
-        return TASKS_SECONDS if is_open else self.tick_seconds
+        return TASKS_SECONDS if facts.task is not None and facts.task.ended_at is None else self.tick_seconds
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> Collection[Topic]:
         """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
         topics: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
-        topics |= {
-            topic_about("Node", view.name),
-            runtime.config_maps.name,
-            runtime.usage.name,
-            (CONTENTION, NAME, view.name),
-        }
+        topics |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
+        topics.add((CONTENTION, NAME, view.name))
         node = runtime.nodes.get(view.name)
         if node is not None:
             topics.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
@@ -170,8 +165,7 @@ class PodPage(LivePage[PodView, None]):
     ) -> Sequence[Fragment]:
         pod = runtime.pods.get(view.key)
         if pod is None or not self.allowed(runtime, viewer, view):
-            gone = PodFacts(view.namespace, view.name, None)
-            return [Fragment("facts", "nodes/fragments/pod_facts.html", gone)]
+            return [Fragment("facts", "nodes/fragments/pod_facts.html", PodFacts(view.namespace, view.name, None))]
         events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
         sees_all, keys = may_observe(viewer), Keys.under(settings.LABEL_PREFIX)
         diagnosis, row = explain(runtime, pod, now, sees_all=sees_all), execution_of(runtime, pod)

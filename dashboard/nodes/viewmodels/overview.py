@@ -5,6 +5,7 @@ of a node change no cell. A pool's chunks are in the order of age, and a node th
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import count
@@ -144,13 +145,11 @@ class CellMap:
         self._chunks.insert(self._chunks.index(chunk) + 1, _Chunk(next(self._numbers), rest))
 
 
+@dataclass(eq=False, slots=True)
 class _Chunk:
-    __slots__ = ("fragment", "number", "positions")
-
-    def __init__(self, number: int, positions: list[_Position]) -> None:
-        self.number = number
-        self.positions = positions  # in order
-        self.fragment: Fragment | None = None
+    number: int
+    positions: list[_Position]  # in order
+    fragment: Fragment | None = None
 
 
 class CellMaps:
@@ -173,11 +172,6 @@ class CellMaps:
 def density(nodes: int) -> str:
     """Return how small the cells are, so that all nodes stay at one look."""
     return next((name for name, most in (("large", 60), ("medium", 400), ("small", 1500)) if nodes <= most), "tiny")
-
-
-def states_words(states: Counter[CellState]) -> Iterable[str]:
-    """Yield what is to be said of nodes that do not just take pods."""
-    return (f"{states[state]:,} {word}" for state, word in _STATES.items() if states[state])
 
 
 WORST_SHOWN, FAILED_SHOWN, REASONS_SHOWN = 5, 3, 3
@@ -360,7 +354,8 @@ def _pool_sentence(pool: PoolSums, cells: CellMap) -> str:
     ]
     if pool.allocatable.gpus:
         shares.append(_("{gpus} % of GPUs", gpus=percent(pool.requested.gpus, pool.allocatable.gpus)))
-    nodes = ", ".join([plural(len(pool), "node", "nodes"), *states_words(cells.states)])
+    busy = [f"{cells.states[state]:,} {word}" for state, word in _STATES.items() if cells.states[state]]
+    nodes = ", ".join([plural(len(pool), "node", "nodes"), *busy])
     return _("{nodes}. {shares} requested.", nodes=nodes, shares=listed(shares))
 
 

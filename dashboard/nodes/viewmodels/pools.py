@@ -82,8 +82,7 @@ def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
     sentence = _("The nodes are still being counted.")
     if is_final:
         platform = sum(pool.platform for pool in pools.values())
-        compute = sum(map(len, pools.values())) - platform
-        nodes = plural(compute, "compute node", "compute nodes")
+        nodes = plural(sum(map(len, pools.values())) - platform, "compute node", "compute nodes")
         others = plural(platform, "platform node", "platform nodes")
         sentence = _("{compute_nodes} and {platform_nodes}", compute_nodes=nodes, platform_nodes=others)
     return Fragment("totals", "nodes/fragments/totals.html", sentence)

@@ -28,6 +28,7 @@ from grid.runtime import Runtime, get_runtime
 from grid.runtime.caches import id_of
 
 _AFTER = timedelta(minutes=5)  # of an execution's end that its charts show too
+_Failures = Sequence[failure_moments.FailureMoment]
 
 
 async def node_use_section(request: HttpRequest, name: str) -> UseSection:
@@ -59,8 +60,7 @@ async def pool_use(pool: str, range: str) -> UseSection | None:
 async def pool_use_values(request: HttpRequest) -> HttpResponse:
     """Return the charts' values of the pool that is asked for; of the nodes without a pool when none is."""
     await admitted(request, INFRASTRUCTURE, request.GET)
-    pool = InfrastructureView.parse(request.GET.dict()).pool
-    return await _values(request, Subject(pool, is_pool=True), ())
+    return await _values(request, Subject(InfrastructureView.parse(request.GET.dict()).pool, is_pool=True), ())
 
 
 @require_safe
@@ -94,17 +94,13 @@ def require_pod(runtime: Runtime, namespace: str, name: str) -> None:
         raise Http404(gone.format(name=name, namespace=namespace))
 
 
-async def _section(
-    request: HttpRequest, subject: Subject, failures: Sequence[failure_moments.FailureMoment], url: str, **query: str
-) -> UseSection:
+async def _section(request: HttpRequest, subject: Subject, failures: _Failures, url: str, **query: str) -> UseSection:
     range = _range(request)
     use = await use_in(get_runtime()).read(subject, range)
     return use_section(use.known, range, failures, url=url, problem=use.problem, query=query)
 
 
-async def _values(
-    request: HttpRequest, subject: Subject, failures: Sequence[failure_moments.FailureMoment]
-) -> HttpResponse:
+async def _values(request: HttpRequest, subject: Subject, failures: _Failures) -> HttpResponse:
     history, range = use_in(get_runtime()), _range(request)
     use = await history.read(subject, range)
     width, until = width_of(RANGES[range]), history.until(subject)
@@ -122,7 +118,7 @@ def _range(request: HttpRequest) -> str:
     return range_of(request.GET.get("range", ""))
 
 
-async def _failures_of_node(name: str, range: str) -> Sequence[failure_moments.FailureMoment]:
+async def _failures_of_node(name: str, range: str) -> _Failures:
     """Return what is marked on a node's charts; each leads to its event, its pod, or its execution."""
     runtime, of_pods, marked = get_runtime(), [], set()
     for pod in runtime.pods.by("node", name):
@@ -136,12 +132,12 @@ async def _failures_of_node(name: str, range: str) -> Sequence[failure_moments.F
     return failure_moments.newest(of_node, of_pods, failure_moments.execution_failures(failed, _execution_url))
 
 
-def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[failure_moments.FailureMoment]:
+def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> _Failures:
     pod = runtime.pods.get(f"{namespace}/{name}")
     return failure_moments.failures_of([pod], _pod_link) if pod is not None else ()
 
 
-def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> Sequence[failure_moments.FailureMoment]:
+def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> _Failures:
     moments = failure_moments.failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
     if record.ended_at is not None and record.state in ("failed", "error"):
         cause = record.words(to_owner=False)

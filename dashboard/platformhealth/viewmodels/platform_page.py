@@ -73,19 +73,14 @@ def light_parts(lights: Sequence[Light], checked_at: datetime | None, now: datet
         return (HealthPart(_("Services of the cluster"), "wait", _NEVER),)
     if now - checked_at <= OLD:
         return tuple(HealthPart(light.name, light.severity, light.sentence) for light in lights)
-
-    def seen_last(light: Light) -> HealthPart:
-        sentence = _("Not known since the controller looked last. Then: {sentence}", sentence=light.sentence)
-        return HealthPart(light.name, "wait", sentence, checked_at)
-
-    return tuple(map(seen_last, lights))
+    then = _("Not known since the controller looked last. Then: {sentence}")
+    return tuple(HealthPart(light.name, "wait", then.format(sentence=light.sentence), checked_at) for light in lights)
 
 
 def workload_lines(workloads: Iterable[Workload], now: datetime) -> tuple[WorkloadLine, ...]:
     """Return them with the worst first."""
     by_name = sorted(workloads, key=lambda workload: (workload.namespace, workload.name))
-    lines = [_line(workload, now) for workload in by_name]
-    return tuple(sorted(lines, key=lambda line: line.status.severity == "ok"))
+    return tuple(sorted((_line(each, now) for each in by_name), key=lambda line: line.status.severity == "ok"))
 
 
 def _line(workload: Workload, now: datetime) -> WorkloadLine:

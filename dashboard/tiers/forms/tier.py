@@ -144,8 +144,7 @@ class TierForm(CatalogueForm):
         widgets = {
             "node_pool": forms.TextInput(attrs={"list": "node-pools", **_NAMED}),
             "cost_per_hour": forms.TextInput(attrs={"inputmode": "decimal"}),
-            "warm_from": forms.TextInput(attrs={"type": "time"}),
-            "warm_until": forms.TextInput(attrs={"type": "time"}),
+            **dict.fromkeys(("warm_from", "warm_until"), forms.TextInput(attrs={"type": "time"})),
             "warm_zone": forms.TextInput(attrs=_NAMED),
         }
 

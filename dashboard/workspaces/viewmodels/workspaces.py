@@ -122,7 +122,6 @@ class MyExecution:
 
 
 def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
-    """Return the workspace's card as its owner sees it."""
     execution = workspace.latest
     return MyExecution(
         execution_id=execution.id if execution is not None and workspace.is_active else "",

@@ -15,7 +15,7 @@ from grid.clusters.frameworks import base
 from grid.core.origins import BEGIN_PATH
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
-from grid.executions.spec import ExecutionSpec, TierSpec
+from grid.executions.spec import ExecutionSpec
 
 _SCHEDULER = base.Port("scheduler", 8786)
 _UI = base.Port("ui", 8787)
@@ -57,13 +57,15 @@ class Dask:
 
     def worker(self, spec: ExecutionSpec, head_address: str) -> base.Program:
         limit = whole(spec.tier.memory_limit)
+        # Enough to use all cores, a part of a core included: else a worker could never reach its target.
+        threads = max(1, math.ceil(millicores(spec.tier.cores_limit) / 1000))
         memory = max(limit - _NANNY_BYTES, limit // 2)
         return base.Program(
             command=(
                 *(*_PYTHON, _WORK, "worker", "--name", base.POD_NAME, "--host", base.POD_IP),
                 *("--worker-port", str(_WORKER.number), "--nanny-port", str(_NANNY.number)),
                 *("--dashboard-address", f"{base.POD_IP}:{_WORKER_HTTP.number}", "--no-dashboard"),
-                *("--nthreads", str(_threads(spec.tier)), "--memory-limit", str(memory)),
+                *("--nthreads", str(threads), "--memory-limit", str(memory)),
                 *(("--resources", f"GPU={spec.tier.gpus}") if spec.tier.gpus else ()),
             ),
             ports=(_WORKER, _NANNY, _WORKER_HTTP),
@@ -110,8 +112,3 @@ class Dask:
 
 def _address(head_address: str) -> str:
     return f"tcp://{head_address}:{_SCHEDULER.number}"
-
-
-def _threads(tier: TierSpec) -> int:
-    """Return enough threads to use all cores, a part of a core included: else a worker could never reach its target."""
-    return max(1, math.ceil(millicores(tier.cores_limit) / 1000))

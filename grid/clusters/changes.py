@@ -102,9 +102,8 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
     if more <= free:
         return []
     more_slots = plural(more, "more slot", "more slots")
-    workers = plural(row.slots + free - 1, "worker", "workers")
     sentence = _(
         "This takes {more_slots}, and of {limit} only {free} are free. "
         "Choose at most {workers}, or stop something that you no longer need."
-    ).format(more_slots=more_slots, limit=limit, free=free, workers=workers)
+    ).format(more_slots=more_slots, limit=limit, free=free, workers=plural(row.slots + free - 1, "worker", "workers"))
     return [Problem("workers_maximum", sentence, "slots")]

@@ -221,11 +221,10 @@ def workers_within(limit: int, *, is_attached: bool) -> int:
 def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
     """Return the spec that is frozen at launch, from the rows as they are in the launch's own transaction, not the form's older ones."""
     policy = cluster_policy(request.framework)
-    head_tier = HardwareTier.objects.get(pk=request.head_tier.pk)
     return ClusterSpec(
         framework=request.framework,
         version=str(Environment.objects.get(pk=request.environment.pk).frameworks[request.framework]),
-        head_tier=tier_spec(head_tier),
+        head_tier=tier_spec(HardwareTier.objects.get(pk=request.head_tier.pk)),
         workers_minimum=request.workers_minimum,
         workers_maximum=request.most_workers,
         scaling=msgspec.structs.replace(

@@ -173,8 +173,7 @@ def _packing(worker: PodPlan, pools: Pools) -> Note | None:
     left = {name: amount - count * worker.requests.get(name, 0) for name, amount in node.empty.items()}
     offered, unused = summary(node.empty), summary(left)
     stranded, whole = _amounts_words(unused), _("A node of the pool {pool} ({offered} after overhead) takes {workers}")
-    workers = plural(count, "worker", "workers")
-    whole = whole.format(pool=worker.pool, offered=_amounts_words(offered), workers=workers)
+    whole = whole.format(pool=worker.pool, offered=_amounts_words(offered), workers=plural(count, "worker", "workers"))
     if not stranded:
         return Note("ok", _("{whole}, with nothing left over.", whole=whole))
     much = unused.cpu * _HALF > offered.cpu or unused.memory * _HALF > offered.memory or unused.gpus > 0

@@ -171,8 +171,7 @@ def job_stop(request: HttpRequest, id: str) -> HttpResponse:
         return redirect("job", id=id)
     chosen = {name: value for name, value in (("sweep", sweep), ("number", number)) if value}
     count = JobRun.objects.filter(job=id, outcome="", **chosen).count()
-    context = {"record": record, "count": count, "number": number, "sweep": sweep}
-    return render(request, "jobs/job_stop.html", context)
+    return render(request, "jobs/job_stop.html", {"record": record, "count": count, "number": number, "sweep": sweep})
 
 
 @require_http_methods(_FORM_METHODS)

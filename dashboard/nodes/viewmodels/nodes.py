@@ -86,8 +86,7 @@ def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, po
 
 def node_status(node: Node) -> StatusLine:
     """Return the worst of the node's conditions in words, or "Ready"."""
-    conditions = {condition.type: condition for condition in node.status.conditions}
-    ready = conditions.get("Ready")
+    ready = {condition.type: condition for condition in node.status.conditions}.get("Ready")
     note = ", ".join(words for _condition, words in node_troubles(node))
     if ready is None:
         return StatusLine("wait", _("Joining"), _("it has not reported yet"))

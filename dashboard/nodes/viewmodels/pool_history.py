@@ -354,8 +354,7 @@ def _trend(name: str, trends: Trends, range: str, until: int, is_chosen: bool, q
             if lowest == highest
             else _("{what} in {range}: {lowest} to {highest}", lowest=lowest, highest=highest, **named)
         )
-        points = list(zip(minutes, values, strict=True))
-        return drawing.sparkline(points, span=span, top=top, words=sentence, gap=gap)
+        return drawing.sparkline(list(zip(minutes, values, strict=True)), span=span, top=top, words=sentence, gap=gap)
 
     now = trends.newest.get(name)
     return PoolTrend(

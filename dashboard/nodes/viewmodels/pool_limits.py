@@ -77,8 +77,7 @@ def _lower_maximum(group: NodeGroup, limits: Limits, places: Mapping[str, int], 
     room = [_("{count:,} of {tier}", count=fewer * count, tier=name) for name, count in places.items()]
     yield _("At its largest the pool has {nodes} less.", nodes=plural(fewer, "node", "nodes"))
     if room:
-        named = listed_up_to(_NAMED, room)
-        yield _("That is less room for executions: {tiers}, each counted alone.", tiers=named)
+        yield _("That is less room for executions: {tiers}, each counted alone.", tiers=listed_up_to(_NAMED, room))
     if group.target > limits.maximum:
         yield _(
             "The pool has {nodes} now. None is removed for this, and nothing that runs is affected; "

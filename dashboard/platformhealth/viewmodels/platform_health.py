@@ -68,8 +68,7 @@ def cluster_part(freshness: Freshness, now: datetime) -> HealthPart:
     if trouble is None:
         return HealthPart(name, "ok")
     since = now - timedelta(seconds=freshness.trouble_seconds) if freshness.trouble_seconds else None
-    sentence = _("{headline}. {error}", headline=trouble.value, error=freshness.error)
-    return HealthPart(name, "problem", sentence, since)
+    return HealthPart(name, "problem", _("{headline}. {error}", headline=trouble.value, error=freshness.error), since)
 
 
 def controller_part(away: ControllerAway | None, is_known: bool = True, unreadable: str = "") -> HealthPart:

@@ -193,8 +193,7 @@ def _begins(rush: Rush, times: RushTimes, zone: ZoneInfo, now: datetime) -> tupl
         return "wait", (begin, guess)
     if times.early is not None:
         return "ok", (begin,)
-    margin = exact_duration(int(MARGIN.total_seconds()))
-    return "ok", (begin, _("{margin} of it is for the controller.", margin=margin))
+    return "ok", (begin, _("{margin} of it is for the controller.", margin=exact_duration(int(MARGIN.total_seconds()))))
 
 
 def _image(rush: Rush, facts: RushFacts, image: str) -> Iterator[str]:

@@ -142,7 +142,8 @@ async def who_comes_first(pods: int, options: argparse.Namespace) -> None:
                 times = f"{1000 * first:>11.0f}{rows:>9}{1000 * whole:>12.0f}{1000 * cpu:>7.0f}"
                 print(f"{name + ', ' + state:32}{times}", flush=True)
         PAGE._lists = None
-        await many_sockets(runtime, people["member"][1].id, options.sockets)
+        if options.sockets:
+            await many_sockets(runtime, people["member"][1].id, options.sockets)
 
 
 async def many_sockets(runtime: Any, member_id: int, sockets: int) -> None:

@@ -22,7 +22,7 @@ from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from grid.runtime.executions import ActiveExecutions
 from tests.executions.executing import ROW
-from tests.shell.filling import slow_filling
+from tests.shell.filling import filled_runtime as filled_with, slow_filling
 from tests.shell.live import Clock
 from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page
 from tests.shell.test_live_lists import changes
@@ -36,12 +36,12 @@ SLICE = 1.0  # second for each execution
 
 def filled_runtime(count: int = COUNT) -> Runtime:
     """Executions of Alice, each requested a minute after the one before, and one of Bob, the oldest."""
-    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(days=1))
-    bobs = replace(ROW, id="bob", owner_id=BOB.id, project_id="p2", project_roles={BOB.id: "owner"})
-    times = [MOMENT + timedelta(minutes=1 + number) for number in range(count)]
-    rows = [replace(ROW, id=f"e{number}", requested_at=at, state_since=at) for number, at in enumerate(times)]
-    alices = [replace(row, project_roles={ALICE.id: "owner"}) for row in rows]
-    runtime.executions.replace([replace(bobs, requested_at=MOMENT, state_since=MOMENT), *alices])
+    runtime = filled_with(count, project_roles={ALICE.id: "owner"})
+    at, roles = MOMENT - timedelta(minutes=1), {BOB.id: "owner"}
+    bobs = replace(
+        ROW, id="bob", owner_id=BOB.id, project_id="p2", project_roles=roles, requested_at=at, state_since=at
+    )
+    runtime.executions.replace([bobs, *runtime.executions.values()])
     return runtime
 
 

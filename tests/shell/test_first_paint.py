@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,11 +21,10 @@ from dashboard.shell.pages.slices import Breath
 from dashboard.shell.viewmodels.live import Fragment
 from grid.kube.resources import PODS
 from grid.models import User
-from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime
+from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import ROW, make_execution, make_project, pod_of, read_executions
-from tests.shell.filling import slow_filling
+from tests.shell.filling import filled_runtime, slow_filling
 from tests.shell.live import connected
 from tests.shell.live_changes import ALICE, BOB, OPERATOR, read_page
 from tests.support.builders import MOMENT
@@ -36,16 +34,6 @@ from tests.support.virtual import loop_time, passes, until, virtual_time, works
 
 COUNT = 8
 SLICE = 1.0  # second for each item
-
-
-def filled_runtime() -> Runtime:
-    """Executions of Alice, each requested a minute after the one before, so that the last comes first."""
-    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(hours=1))
-    runtime.executions.replace(
-        replace(ROW, id=f"e{number}", title=f"Run {number}", requested_at=MOMENT + timedelta(minutes=number))
-        for number in range(COUNT)
-    )
-    return runtime
 
 
 async def painted(page: Any, runtime: Runtime, view: Any, viewer: Viewer = OPERATOR) -> Sequence[Fragment]:
@@ -68,7 +56,7 @@ def line(fragments: Sequence[Fragment], id: str = "executions-paging") -> str:
 @virtual_time
 async def test_first_paint_shows_matches_and_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    page, runtime, view = ExecutionsPage(), filled_runtime(COUNT), ExecutionsView()
     first = await painted(page, runtime, view)
     assert line(first) == "Looked at 1 of 8 executions so far and found 1."
     assert len(ids(first)) == 1
@@ -86,7 +74,7 @@ async def test_first_paint_shows_matches_and_progress(monkeypatch: pytest.Monkey
 @virtual_time
 async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    page, runtime, view = ExecutionsPage(), filled_runtime(COUNT), ExecutionsView()
     await painted(page, runtime, view)
     gone, *others = runtime.executions.values()
     runtime.executions.replace([*others, replace(gone, id="new", title="New")])
@@ -97,7 +85,7 @@ async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pyt
 @virtual_time
 async def test_unfinished_list_hides_what_became_inaccessible(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    page, runtime, view = ExecutionsPage(), filled_runtime(COUNT), ExecutionsView()
     assert len(ids(await painted(page, runtime, view, BOB))) == 1
     assert line(await painted(page, runtime, view, BOB)) == "Looked at 1 of 8 executions so far and found 1."
     bob_left = [replace(row, project_roles={ALICE.id: "owner"}) for row in runtime.executions.values()]
@@ -110,7 +98,7 @@ async def test_unfinished_list_hides_what_became_inaccessible(monkeypatch: pytes
 @virtual_time
 async def test_list_filling_yields_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Breath, "is_due", lambda breath: True)
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    page, runtime, view = ExecutionsPage(), filled_runtime(COUNT), ExecutionsView()
     await read_page(page, runtime, OPERATOR, ExecutionsView(sort="name"))
     assert loop_time() == 0, "a list that somebody waits for is filled without a rest"
     waiting = asyncio.create_task(read_page(page, runtime, OPERATOR, view))
@@ -124,7 +112,7 @@ async def test_list_filling_yields_while_nobody_waits(monkeypatch: pytest.Monkey
 
 @virtual_time
 async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    page, runtime, view = ExecutionsPage(), filled_runtime(COUNT), ExecutionsView()
     facts = await page.read(runtime, OPERATOR, view)
 
     def slowly_made(*given: Any, **known: Any) -> Any:
@@ -171,7 +159,7 @@ async def answered(user: User, path: str) -> str:
 @virtual_time
 async def test_execution_gone_during_filling_is_neither_shown_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, 0.05)
-    runtime, page, view = filled_runtime(), ExecutionsPage(), ExecutionsView()
+    runtime, page, view = filled_runtime(COUNT), ExecutionsPage(), ExecutionsView()
     partial = await page.read_in_time(runtime, OPERATOR, view)
     assert not partial.is_filled
     gone = next(iter(partial.window))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,12 +16,8 @@ from dashboard.shell.pages.feed import Feeds, current_fragments
 from dashboard.shell.pages.turns import Turns
 from dashboard.shell.viewmodels.window import OrderedWindow
 from dashboard.starts.expected_waits import EXPECTED
-from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime
-from tests.executions.executing import ROW
+from tests.shell.filling import filled_runtime
 from tests.shell.live_changes import OPERATOR
-from tests.support.builders import MOMENT
-from tests.support.cluster import FakeCluster
 from tests.support.virtual import loop_time, passes, virtual_time, works
 
 COUNT, CHANGED, SOCKETS, ROUNDS = 2_000, 400, 20, 10
@@ -61,19 +56,10 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     yield taken
 
 
-def filled_runtime() -> Runtime:
-    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(days=9))
-    roles = dict.fromkeys(range(1_000, 1_000 + SOCKETS), "contributor")
-    runtime.executions.replace(
-        replace(ROW, id=f"e{number}", project_roles=roles, requested_at=MOMENT + timedelta(minutes=number))
-        for number in range(COUNT)
-    )
-    return runtime
-
-
 @virtual_time
 async def test_sockets_that_open_beside_cold_lists_hold_nothing_up(steps: list[float]) -> None:
-    page, runtime = ExecutionsPage(), filled_runtime()
+    roles = dict.fromkeys(range(1_000, 1_000 + SOCKETS), "contributor")
+    page, runtime = ExecutionsPage(), filled_runtime(COUNT, project_roles=roles)
     feeds = Feeds(turns=Turns(cpu=loop_time))
     views = [
         (OPERATOR, ExecutionsView(text=f"e{number}"))

@@ -1,8 +1,7 @@
 """Maintenance: from a time on nothing new is launched; queued executions wait for its end, and owners of running ones are notified."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +30,7 @@ from grid.queue.gate import words_of
 from grid.workspaces import workspaces
 from tests.controller.world import fresh
 from tests.queue.test_at_once import at_once
-from tests.support.database import database_on_file
+from tests.support.database import on_file as on_file
 from tests.support.shop import NOW, OWNER, Shop, admit_waiting, run_due
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -253,12 +252,6 @@ def test_killed_controller_notifies_the_rest_and_nobody_twice(shop: Shop, monkey
             tell_owners(now=NOW)
     assert tell_owners(now=NOW) == 1
     assert sorted(name for name, _ in sent()) == ["alice", "bob"]
-
-
-@pytest.fixture
-def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
-    with database_on_file(tmp_path / "grid.sqlite3"):
-        yield shop
 
 
 def test_two_controllers_at_once_tell_each_owner_once(on_file: Shop) -> None:

@@ -44,12 +44,6 @@ async def gate(program: Program) -> AsyncIterator[OpenToOneSecret]:
         yield OpenToOneSecret(address=Target("127.0.0.1", server.sockets[0].getsockname()[1]))
 
 
-@pytest.fixture
-async def browser(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
-    async with visiting(gate) as session:
-        yield session
-
-
 async def body_without_end() -> AsyncIterator[bytes]:
     yield b"first"
     await asyncio.Event().wait()

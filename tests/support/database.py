@@ -13,6 +13,8 @@ from asgiref.sync import sync_to_async
 from django.db import connection, connections
 from psycopg import AsyncConnection
 
+from tests.support.shop import Shop
+
 ON_SQLITE = pytest.mark.skipif(connection.vendor != "sqlite", reason="about SQLite's file")
 ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's server")
 _LOCK = 4711  # an advisory lock of PostgreSQL's
@@ -38,6 +40,12 @@ def database_on_file(path: Path) -> Iterator[None]:
     finally:
         connections["default"].close()
         settings["NAME"], connections["default"] = name, in_memory
+
+
+@pytest.fixture
+def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        yield shop
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Budgets of projects: what is refused and waits, who is told, and what is stopped."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from grid.usage.budgets.keeper import BudgetKeeper, count
 from tests.controller.world import in_world
 from tests.notifications.test_sender import at_once as directly
 from tests.queue.test_at_once import at_once
-from tests.support.database import database_on_file
+from tests.support.database import on_file as on_file
 from tests.support.shop import NOW, OWNER, Shop, admit_waiting, run_due
 from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, notified, spend, use_up
 
@@ -234,12 +233,6 @@ async def test_keeper_counts_again_and_again(shop: Shop) -> None:
 
 
 # --- Two at once ---
-
-
-@pytest.fixture
-def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
-    with database_on_file(tmp_path / "grid.sqlite3"):
-        yield shop
 
 
 def test_two_controllers_tell_a_line_once_and_admit_none(on_file: Shop) -> None:

@@ -17,6 +17,7 @@ from grid.executions.runs import Runs
 from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop
 from grid.jobs.jobsettings import read_record
+from grid.jobs.schedulehistory import entry_words
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, REPLICA_SETS, SECRETS, VOLUME_CLAIMS
 from grid.models import (
@@ -223,7 +224,7 @@ def check_schedule(schedule: Schedule, world: KillWorld) -> None:
     runs = list(JobRun.objects.filter(schedule=schedule).values_list("due_at", flat=True))
     accounted = Counter(f"{due:%-d %b %H:%M}" for due in runs if due)
     when = r"(\d+ \w+ \d\d:\d\d)"
-    for _, sentence in schedule.history:
+    for _at, sentence in map(entry_words, schedule.history):
         if match := re.match(f"{when} skipped", sentence):
             accounted[match[1]] += 1
         elif match := re.match(f"{when}(?: to {when})? missed", sentence):

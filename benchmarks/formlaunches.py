@@ -1,6 +1,6 @@
 """Launches through the real form, while PODS run: many people at once, and the page and the submission alone.
 
-    .venv/bin/python -m benchmarks.formlaunches [--pods 5000] [--people 20] [--launches 200] [--own 0]
+    .venv/bin/python -m benchmarks.formlaunches [--webs 2] [--pods 5000] [--people 20] [--launches 200] [--own 0]
     .venv/bin/python -m tests.support.postgresql .venv/bin/python -m benchmarks.formlaunches    (on PostgreSQL)
 
 The cluster is an embedded one with simulated executions, and the web process is a real one; nothing admits what is launched. Each person
@@ -126,6 +126,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--launches", type=int, default=200)
     parser.add_argument("--own", type=int, default=0)
+    parser.add_argument("--webs", type=int, default=1, help="web processes on the port; the CPU is that of the first")
     options = parser.parse_args()
     with stage(options) as ready:
         print(f"{title(options)}, {options.own:,} run of who is alone")

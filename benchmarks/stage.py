@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -119,7 +119,11 @@ def stage(options: argparse.Namespace) -> Iterator[Stage]:
         import django
 
         django.setup()
-        with process([*MANAGE, "web", f"--port={port}"], log=folder / "web.log") as web:
+        command = [*MANAGE, "web", f"--port={port}", "--share-port"]
+        with ExitStack() as others, process(command, log=folder / "web.log") as web:
+            for number in range(1, getattr(options, "webs", 1)):
+                log, no_metrics = folder / f"web-{number}.log", {"GRID_METRICS_PORT": "0"}
+                others.enter_context(process(command, log=log, env=no_metrics))
             began = time.monotonic()
             _wait(lambda: _is_fresh(url), web, folder / "web.log")
             ready = Stage(full, url, f"http://127.0.0.1:{port + 1}/metrics", psutil.Process(web.pid))

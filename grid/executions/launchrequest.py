@@ -16,8 +16,6 @@ from grid.models import Environment, HardwareTier, JobRun, Membership, Project, 
 from grid.models.environment import Framework, Kind
 from grid.secrets.storedsecrets import for_launch
 
-LAUNCHABLE_KINDS = frozenset(Kind)
-
 
 def projects_for(user: User) -> QuerySet[Project]:
     """Return the projects that the user may launch in."""
@@ -44,7 +42,7 @@ def kinds_for(user: User) -> set[str]:
     if not user.is_active:
         return set()
     offered = Environment.objects.filter(is_visible=True, is_archived=False).order_by()
-    return {kind for kind in offered.values_list("kind", flat=True).distinct() if kind in LAUNCHABLE_KINDS}
+    return {kind for kind in offered.values_list("kind", flat=True).distinct() if kind in Kind.values}
 
 
 class Offers:
@@ -69,7 +67,7 @@ class Offers:
         return [tier for tier in _SHOWN_TIERS() if tier.pk not in closed] if self._user.is_active else []
 
     def _environments(self, kind: str) -> list[Environment]:
-        return _ENVIRONMENTS(kind) if self._user.is_active and kind in LAUNCHABLE_KINDS else []
+        return _ENVIRONMENTS(kind) if self._user.is_active and kind in Kind.values else []
 
 
 def wrong_tier(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -32,7 +32,7 @@ from grid.audit.entries import write_launched
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launchrequest import LAUNCHABLE_KINDS, kinds_for
+from grid.executions.launchrequest import kinds_for
 from grid.executions.preview import Preview
 from grid.executions.request import submit
 from grid.executions.storage import Storage
@@ -41,7 +41,7 @@ from grid.models import Execution, Job, User, Workspace
 from grid.queue.launches import why_not_launch
 from grid.runtime import get_runtime
 
-_ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
+_ORDER = list(KINDS)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -56,7 +56,7 @@ async def launch(request: HttpRequest) -> HttpResponse:
 
 def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     user, model = user_of(request), _model(request)
-    kinds = cache(partial(_kinds_of, user))
+    kinds = cache(lambda: sorted(kinds_for(user), key=_ORDER.index))
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds()), _ORDER[0])
     is_check = "check" in request.POST or "choose" in request.POST
@@ -86,11 +86,6 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         context["check"] = launch_facts.check_of(form, known, is_awaited=False)
     context["card"] = launch_facts.card_of(form if form.is_bound else form.as_sent, held, known, running)
     return render(request, "executions/launch.html", context, status=422 if form.is_bound and not is_check else 200)
-
-
-def _kinds_of(user: User) -> list[str]:
-    offered = kinds_for(user)
-    return [kind for kind in _ORDER if kind in offered]
 
 
 def _launched(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:

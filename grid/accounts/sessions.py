@@ -153,7 +153,6 @@ def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs:
 
 
 _LIMITS = {"idle": centralconfig.SESSION_IDLE, "absolute": centralconfig.SESSION_ABSOLUTE}
-_OF_USER = tuple(f"user__{name}" for name in ("id", "username", "password", "is_superuser"))
 
 
 class SessionUser(msgspec.Struct, frozen=True, gc=False):
@@ -176,7 +175,8 @@ def valid_users(session_keys: Collection[str], groups: Sequence[str] = ()) -> di
     annotated: dict[str, Exists | Subquery] = {name: Exists(in_group.filter(group__name=name)) for name in groups}
     annotated |= {name: centralconfig.stored_override(limit) for name, limit in _LIMITS.items()}
     users = {}
-    for row in rows.annotate(**annotated).values("pk", "auth_hash", "seen_at", "created_at", *_OF_USER, *annotated):
+    columns = ("pk", "auth_hash", "seen_at", "created_at", "user_id", "user__username", "user__password")
+    for row in rows.annotate(**annotated).values(*columns, "user__is_superuser", *annotated):
         if not any(constant_time_compare(row["auth_hash"], valid) for valid in _auth_hashes(row["user__password"])):
             continue
         idle, absolute = (
@@ -184,7 +184,7 @@ def valid_users(session_keys: Collection[str], groups: Sequence[str] = ()) -> di
         )
         if row["seen_at"] > now - idle and row["created_at"] > now - absolute:
             own = tuple(name for name in groups if row[name])
-            users[row["pk"]] = SessionUser(row["user__id"], row["user__username"], row["user__is_superuser"], own)
+            users[row["pk"]] = SessionUser(row["user_id"], row["user__username"], row["user__is_superuser"], own)
     return users
 
 

@@ -90,8 +90,11 @@ async def test_launch_waits_for_no_schedule_run_message_or_build(shop: Shop) -> 
     async def takes_for_ever(work: Any, /, *args: Any, **kwargs: Any) -> Any:
         await asyncio.Event().wait()
 
+    launched = shop.launch()
     async with running(world, due_work=takes_for_ever):
-        await comes_up(world, shop.launch())
+        await comes_up(world, launched)
+    launched.refresh_from_db()
+    assert launched.state == "running"
 
 
 @in_world

@@ -228,7 +228,7 @@ def test_owner_is_told_once_despite_repeated_looks(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("number", "sweep", "attempt", "count"), [(1, "", 1, 1), (1, "", 2, 0), (1, "1", 1, 1), (2, "1", 1, 0)]
 )
-def test_of_runs_only_first_attempts_and_first_of_sweep_count(
+def test_queue_notices_go_to_first_attempts_and_first_run_of_sweep(
     shop: Shop, number: int, sweep: str, attempt: int, count: int
 ) -> None:
     execution = shop.launch()

@@ -204,7 +204,6 @@ class GrantGate:
                 passages = await self._passages(part)
                 for key in part:
                     self._note(key, passages.get(key))
-                self._failing = False
         except Exception as error:
             self._cannot_tell(error)
             now = self._clock()
@@ -216,7 +215,9 @@ class GrantGate:
 
     async def _passages(self, keys: Collection[Key]) -> Mapping[Key, Passage]:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            return await self._grants.passages(keys)
+            passages = await self._grants.passages(keys)
+        self._failing = False
+        return passages
 
     def _cannot_tell(self, error: Exception) -> CannotTell:
         """Return the error to raise, and log it once until the database answers again."""

@@ -163,6 +163,21 @@ async def test_failing_database_is_tolerated_half_a_minute_then_blocks() -> None
         await gate.exchange("abc", "t", "o", now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
+async def test_each_outage_of_the_database_is_warned_of_once_though_nobody_holds_a_passage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    grants, clock = Grants({KEY: PASSAGE}), Clock()
+    gate = gate_of(grants, clock)
+    for number in range(2):
+        grants.fails = True
+        for secret in ("first", "second"):
+            with pytest.raises(CannotTell):
+                await gate.passage("abc", secret)
+        assert len(caplog.records) == number + 1
+        grants.fails = False
+        assert await gate.passage("abc", f"stranger-{number}") is None
+
+
 async def test_a_database_that_never_answers_is_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_ANSWER_SECONDS", 0.3)
     grants, clock = Grants({KEY: PASSAGE}), Clock()

@@ -29,6 +29,7 @@ from dashboard.proxy.headers import (
     to_upstream,
 )
 from dashboard.proxy.path_prefix import PathPrefix
+from dashboard.proxy.upstream import ProgramConnections
 from grid.core.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
 from grid.core.translation import gettext as _
 from grid.edge.refusals import Receive, Scope, Send
@@ -55,6 +56,7 @@ class WorkspaceProxy:
     token: Callable[[str], str]
     front_key: Callable[[str], str]
     problem: Callable[[], Awaitable[str]]
+    _connections: ProgramConnections = field(default_factory=ProgramConnections, init=False)
     _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +107,7 @@ class WorkspaceProxy:
             await answer_ingress(send, HTTPStatus.OK, tokens)
 
     async def close(self) -> None:
+        self._connections.close()
         if self._session is not None:
             await self._session.close()
 
@@ -184,7 +187,9 @@ class WorkspaceProxy:
             )
             session, path = self._upstream_session(), path_prefix.asked(asked)
             used = partial(self.gate.used, passage)
-            route = Route(session, target.entrance, path, headers, sent_headers, ended, used, path_prefix)
+            route = Route(
+                self._connections, session, target.entrance, path, headers, sent_headers, ended, used, path_prefix
+            )
             try:
                 await self._forward(scope, receive, send, route, passage)
             except AccessEnded:

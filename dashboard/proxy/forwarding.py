@@ -4,7 +4,7 @@ down; or a websocket, relayed both ways with back-pressure, and closed when the 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,16 @@ from aiohttp import WSMsgType
 from yarl import URL
 
 from dashboard.proxy.gate import Ending
-from dashboard.proxy.headers import Headers, decode, encode, first, to_browser
+from dashboard.proxy.headers import Headers, decode, encode, first, for_aiohttp, to_browser
 from dashboard.proxy.measured import answered_by_program, is_answered
 from dashboard.proxy.path_prefix import PathPrefix
-from grid.edge.refusals import Message, Receive, Scope, Send
+from dashboard.proxy.upstream import BrokenAnswer, Cut, HungUp, ProgramConnection, ProgramConnections, head
+from grid.edge.refusals import Receive, Scope, Send
 from grid.observability import tracing
 
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+# What may be asked twice: https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 _BODILESS = frozenset({204, 304})
 _LEAVING_SECONDS = 0.05  # most answers are whole sooner; after it somebody watches whether the browser has gone
 _UNTAKEN_SECONDS = 120.0  # after this time without reading the body, a program is given up
@@ -39,6 +43,7 @@ class Route:
     browser's, `sent_headers` what the pod gets. `ended` is set when the right to it ends: by a logout, a lost membership, the end of the
     execution. `used` is called when the user is active."""
 
+    connections: ProgramConnections
     session: aiohttp.ClientSession
     netloc: str
     path: str
@@ -65,89 +70,83 @@ async def raced(*ways: Awaitable[Any]) -> tuple[Tasks, Tasks]:
 
 
 async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
-    """Forward the exchange. Raise aiohttp.ClientError, TimeoutError or OSError when the pod's server cannot be reached, AccessEnded when
-    the right to it ends before the response has begun."""
-    if route.ended.is_set():
-        raise AccessEnded
-    has_body = bool(first(route.headers, "content-length") or first(route.headers, "transfer-encoding"))
-    sent = asyncio.Queue[Message](1) if has_body else None
-    reading: list[asyncio.Task[None]] = []
+    """Forward the exchange. Raise TimeoutError or OSError when the pod's server cannot be reached, AccessEnded when the right to it ends
+    before the response has begun."""
+    connections, framing = route.connections, next((name for name, _ in route.sent_headers if name in _FRAMING), "")
+    asked = head(scope["method"], route.path, route.sent_headers)
+    connection = connections.kept(route.netloc)
+    if connection is not None:
+        try:
+            await _exchange(connection, asked, framing, scope, receive, send, route)
+            return
+        except HungUp:  # it was closed while it was kept
+            if framing or scope["method"] not in _REPEATABLE:
+                raise
+    connection = await connections.new(route.netloc)
+    await _exchange(connection, asked, framing, scope, receive, send, route)
+
+
+async def _exchange(
+    connection: ProgramConnection, asked: bytes, framing: str, scope: Scope, receive: Receive, send: Send, route: Route
+) -> None:
     # The exchange is cut when the browser disconnects or the right to it ends, even while the pod reads a body, computes, or streams
     # without end. A response that has begun is left unfinished, so that the server cuts the connection.
+    reading: list[asyncio.Task[None]] = []
+
+    def read() -> None:
+        reading.append(asyncio.create_task(_read(receive, connection, has_body=bool(framing))))
+
+    # A task for each short request would cost more than all that is decided about it.
+    later = asyncio.get_running_loop().call_later(0 if framing else _LEAVING_SECONDS, read)
+    route.ended.cuts.add(connection.cut)
     try:
-        async with asyncio.timeout(None) as limit:
-
-            def cut() -> None:
-                if not limit.expired():
-                    limit.reschedule(0)
-
-            def read() -> None:
-                reading.append(asyncio.create_task(_read(receive, sent, cut)))
-
-            # A task for each short request would cost more than all that is decided about it.
-            later = asyncio.get_running_loop().call_later(0 if has_body else _LEAVING_SECONDS, read)
-            route.ended.cuts.add(cut)
-            try:
-                await _exchange(scope, sent, send, route)
-            finally:
-                route.ended.cuts.discard(cut)
-                later.cancel()
-                for task in reading:
-                    task.cancel()
-    except TimeoutError:
-        if not limit.expired():
-            raise
+        if route.ended.is_set():
+            raise AccessEnded
+        connection.ask(asked, method=scope["method"], body=framing)
+        # No path: it may name people's files, and programs put tokens into queries.
+        with tracing.span(scope["method"], tracing.CLIENT, server__address=route.netloc) as span:
+            await connection.answered()
+            span.set("http.response.status_code", connection.status)
+        await _answer(connection, scope, send, route)
+    except Cut:
         if route.ended.is_set() and not is_answered(scope):
             raise AccessEnded from None
+    finally:
+        route.ended.cuts.discard(connection.cut)
+        later.cancel()
+        for task in reading:
+            task.cancel()
+        route.connections.take_back(route.netloc, connection)
 
 
-async def _exchange(scope: Scope, sent: "asyncio.Queue[Message] | None", send: Send, route: Route) -> None:
-    # No path: it may name people's files, and programs put tokens into queries.
-    with tracing.span(scope["method"], tracing.CLIENT, server__address=route.netloc) as span:
-        url = URL(f"http://{route.netloc}{route.path}", encoded=True)
-        body, sent_headers = None if sent is None else _request_body(sent), route.sent_headers
-        response = await route.session.request(
-            scope["method"], url, headers=sent_headers, data=body, allow_redirects=False
-        )
-        span.set("http.response.status_code", response.status)
-    async with response:
-        if not 200 <= response.status < 600:
-            raise aiohttp.ClientPayloadError(f"{response.status} is no answer to this request.")
-        headers = to_browser(decode(response.raw_headers), path_prefix=route.path_prefix, asked=route.path)
-        if response.status in _BODILESS:  # some servers send the length of the omitted body, for which ours would wait
-            headers = [(name, value) for name, value in headers if name != "content-length"]
-        answered_by_program(scope)
-        await send({"type": "http.response.start", "status": response.status, "headers": encode(headers)})
-        more = True
-        while more:
-            try:
-                chunk = await response.content.readany()
-            except aiohttp.ClientError:
-                # Half a response was sent: left unfinished, it makes the server cut the connection, which tells the browser.
-                return
-            more = not response.content.at_eof()
-            await send({"type": "http.response.body", "body": chunk, "more_body": more})
+async def _answer(connection: ProgramConnection, scope: Scope, send: Send, route: Route) -> None:
+    headers = to_browser(decode(connection.headers), path_prefix=route.path_prefix, asked=route.path)
+    if connection.status in _BODILESS:  # some servers send the length of the omitted body, for which ours would wait
+        headers = [(name, value) for name, value in headers if name != "content-length"]
+    answered_by_program(scope)
+    await send({"type": "http.response.start", "status": connection.status, "headers": encode(headers)})
+    more = True
+    while more:
+        try:
+            chunk = await connection.read()
+        except BrokenAnswer:
+            # Half a response was sent: left unfinished, it makes the server cut the connection, which tells the browser.
+            return
+        more = not connection.is_complete
+        await send({"type": "http.response.body", "body": chunk, "more_body": more})
 
 
-async def _read(receive: Receive, sent: "asyncio.Queue[Message] | None", cut: Callable[[], None]) -> None:
+async def _read(receive: Receive, connection: ProgramConnection, *, has_body: bool) -> None:
     """Read the browser's messages, no faster than they are forwarded, until it disconnects, then cut. Only this task receives, because a
     program may respond while the body is still being sent. While a program does not read the body, a disconnect is not noticed, hence the
     timeout."""
     with contextlib.suppress(TimeoutError):
         while (message := await receive())["type"] != "http.disconnect":
-            if sent is not None:
+            if has_body:
+                has_body = message.get("more_body", False)
                 async with asyncio.timeout(_UNTAKEN_SECONDS):
-                    await sent.put(message)
-    cut()
-
-
-async def _request_body(sent: "asyncio.Queue[Message]") -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await sent.get()
-        if message.get("body"):
-            yield message["body"]
-        more = message.get("more_body", False)
+                    await connection.send(message.get("body", b""), more=has_body)
+    connection.cut()
 
 
 async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
@@ -179,7 +178,7 @@ async def _handshake(route: Route) -> aiohttp.ClientWebSocketResponse:
     with tracing.span("websocket", tracing.CLIENT, server__address=route.netloc):
         return await route.session.ws_connect(
             URL(f"ws://{route.netloc}{route.path}", encoded=True),
-            headers=[*route.sent_headers, ("sec-websocket-version", "13")],
+            headers=[*for_aiohttp(route.sent_headers), ("sec-websocket-version", "13")],
             protocols=[protocol.strip() for protocol in wanted if protocol.strip()],
             max_msg_size=_LARGEST_ANSWER,
         )

@@ -126,7 +126,9 @@ def to_upstream(
     passed = [(name, value) for name, value in headers if name not in dropped]
     if kept := [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]:
         passed.append(("cookie", "; ".join(kept)))
-    if length := first(headers, "content-length"):
+    if first(headers, "transfer-encoding"):
+        passed.append(("transfer-encoding", "chunked"))
+    elif length := first(headers, "content-length"):
         passed.append(("content-length", length))
     passed += [
         ("authorization", f"token {token}"),
@@ -136,12 +138,15 @@ def to_upstream(
     ]
     if path_prefix.strips:
         passed += [("x-forwarded-prefix", path_prefix.prefix), ("x-forwarded-context", path_prefix.prefix)]
-    passed += for_front
-    return [(name, value if value.isascii() else _as_sent(value)) for name, value in passed]
+    return passed + for_front
 
 
-def _as_sent(value: str) -> str:
-    """Decode a value as UTF-8 if possible, because aiohttp encodes headers in UTF-8 again."""
+def for_aiohttp(headers: Headers) -> Headers:
+    """Return the headers with values decoded as UTF-8 where possible, because aiohttp encodes them so again."""
+    return [(name, value if value.isascii() else _as_utf8(value)) for name, value in headers]
+
+
+def _as_utf8(value: str) -> str:
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:

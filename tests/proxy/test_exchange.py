@@ -20,13 +20,14 @@ class Program:
     answer: bytes = b""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    is_tired: bool = False  # it closes the connection on which it is asked a second time
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             self.asked.set()
             writer.write(self.answer)
-            while await reader.read(65536):
+            while await reader.read(65536) and not self.is_tired:
                 pass
         writer.close()
         self.left.set()
@@ -112,6 +113,17 @@ async def test_odd_answer_is_passed_or_refused_without_traceback(
         assert got.status == status
         await got.read()
     assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("POST", 502)])
+async def test_request_on_connection_that_closes_is_repeated_if_harmless(
+    browser: aiohttp.ClientSession, program: Program, method: str, status: int
+) -> None:
+    program.answer, program.is_tired = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", True
+    for asked, expected in (("GET", 200), (method, status)):
+        async with browser.request(asked, "/", headers=COOKIE) as answer:
+            assert answer.status == expected
+            await answer.read()
 
 
 async def test_headers_pass_byte_by_byte(browser: aiohttp.ClientSession, program: Program) -> None:

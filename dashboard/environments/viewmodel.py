@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dashboard.shell.viewmodels.states import StatusLine
+from grid.core.decoding import prepared
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural
@@ -44,7 +45,7 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
     not_checked = _("Not checked: {reason}", reason=unchecked) if unchecked else ""
     if report is None:
         return PackageWords(summary=_("Packages not checked") if unchecked else "", unchecked=not_checked)
-    known = msgspec.convert(report, PackageReport)
+    known = msgspec.convert(report, prepared(PackageReport))
     if not_checked and asked_at is not None:
         since = _("Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}")
         not_checked = since.format(asked_at=asked_at, reason=unchecked)

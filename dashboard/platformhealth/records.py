@@ -11,6 +11,7 @@ from django.db.models import Count, Max, Q, QuerySet, Sum
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart
 from dashboard.platformhealth.viewmodels.platform_page import SHOWN_DAYS, light_parts
 from grid.clusters.frameworkversions import environment_lines
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.database import write_probe as writing
@@ -44,7 +45,9 @@ def read_health(data_plane: str, now: datetime) -> StoredHealth:
     since = now - timedelta(days=SHOWN_DAYS)
     recent = PlatformIncident.objects.filter(Q(ended_at=None) | Q(ended_at__gte=since), data_plane=data_plane)
     incidents = sorted(recent.order_by("-at")[:_MOST], key=lambda incident: incident.ended_at is not None)
-    stored = msgspec.convert(report, StoredHealth, from_attributes=True) if report is not None else StoredHealth()
+    stored = (
+        msgspec.convert(report, prepared(StoredHealth), from_attributes=True) if report is not None else StoredHealth()
+    )
     return msgspec.structs.replace(stored, incidents=incidents)
 
 
@@ -55,7 +58,7 @@ def stored_parts(data_plane: str, now: datetime) -> tuple[tuple[str, ...], tuple
         report = PlatformReport.objects.only("lights", "checked_at").filter(pk=data_plane).first()
     except DatabaseError:
         return problems, ()
-    lights = msgspec.convert(report.lights if report is not None else (), tuple[Light, ...])
+    lights = msgspec.convert(report.lights if report is not None else (), prepared(tuple[Light, ...]))
     return problems, light_parts(lights, report.checked_at if report is not None else None, now)
 
 

@@ -17,6 +17,7 @@ import msgspec
 from django.conf import settings
 from django.db.models import Q
 
+from grid.core.decoding import prepared
 from grid.core.errors import GridError, why_unreached
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
@@ -146,7 +147,7 @@ def _check(status: int, answer: bytes) -> None:
 
 def _decoded(answer: bytes, type: type[T]) -> T:
     try:
-        return msgspec.json.decode(answer, type=type)
+        return msgspec.json.decode(answer, type=prepared(type))
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise AlertmanagerGone(_("Alertmanager does not answer as version 2 of its API does.")) from error
 

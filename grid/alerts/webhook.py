@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.models import Alert
@@ -42,7 +43,7 @@ class _Post(msgspec.Struct, frozen=True):
 def read_post(body: bytes) -> list[HeardAlert]:
     """Return the alerts of a post. Raise ValueError with a sentence when it is none of version 4."""
     try:
-        post = msgspec.json.decode(body, type=_Post)
+        post = msgspec.json.decode(body, type=prepared(_Post))
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(_("This is no post of an Alertmanager: {error}.", error=error)) from error
     if post.version != "4":

@@ -9,6 +9,7 @@ import msgspec
 from django.conf import settings
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.core.decoding import prepared
 from grid.core.errors import Problem, rejection
 from grid.core.quantity import format_bytes, millicores, whole
 from grid.core.translation import gettext as _
@@ -27,7 +28,7 @@ SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
 def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
     """Return the stored request. Raise Rejected when it cannot be read."""
     try:
-        return msgspec.convert(stored, ClusterSettings)
+        return msgspec.convert(stored, prepared(ClusterSettings))
     except msgspec.ValidationError as error:
         sentence = _("The stored settings of its cluster can no longer be read.")
         raise rejection(sentence, "unreadable", path="with_cluster") from error
@@ -228,7 +229,7 @@ def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
         workers_minimum=request.workers_minimum,
         workers_maximum=request.most_workers,
         scaling=msgspec.structs.replace(
-            msgspec.convert(policy, ScalingSpec, from_attributes=True),
+            msgspec.convert(policy, prepared(ScalingSpec), from_attributes=True),
             autoscale=request.autoscale,
             target_cpu=request.target_cpu if request.autoscale else 0,
             target_memory=request.target_memory if request.autoscale else 0,

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from grid.core.decoding import prepared
+
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """`head_pod` is the uid of the head that was last seen ready. `restart_taken_up` is the time of the last request for a new head that
@@ -20,7 +22,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(stored: object) -> ClusterStatus:
     """Return the `status` of a row as a value; an empty one when nothing is known yet."""
-    return msgspec.convert(stored, ClusterStatus) if isinstance(stored, dict) else ClusterStatus()
+    return msgspec.convert(stored, prepared(ClusterStatus)) if isinstance(stored, dict) else ClusterStatus()
 
 
 def with_changes(stored: object, **changes: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 
 # Returns what is wrong with a readable file, as the end of a sentence that begins with its name; "" when nothing is.
@@ -159,7 +160,7 @@ def json_of(shape: Any) -> Check:
 
     def check(path: Path) -> str:
         try:
-            msgspec.json.decode(path.read_bytes(), type=shape)
+            msgspec.json.decode(path.read_bytes(), type=prepared(shape))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return _("cannot be understood ({error})", error=error)
         return ""

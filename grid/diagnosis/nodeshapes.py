@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.wording import date_words
 from grid.diagnosis.places import lasting_taints, taint_text, takes_pods
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
@@ -171,7 +172,7 @@ def as_stored(template: NodeTemplate) -> tuple[dict[str, Any], dict[str, int]]:
 
 def from_stored(node: object, own: object, seen_at: datetime) -> NodeTemplate:
     """Return the template that was stored. Raise ValueError when it is something else."""
-    stored, taken = msgspec.convert(node, StoredNode), msgspec.convert(own, dict[str, int])
+    stored, taken = msgspec.convert(node, prepared(StoredNode)), msgspec.convert(own, dict[str, int])
     return NodeTemplate(_node(stored.labels, stored.taints, stored.allocatable), taken, seen_at)
 
 

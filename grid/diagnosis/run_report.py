@@ -2,6 +2,7 @@
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 from grid.diagnosis.beside import EXECUTOR, PREPARER, has_ordinary_executor, has_ordinary_front, program_ended, programs
 from grid.diagnosis.diagnosis import Diagnosis
@@ -133,6 +134,6 @@ def _statuses(pod: Pod) -> list[ContainerStatus]:
 
 def _read(ended: Terminated) -> FilesReport | None:
     try:
-        return msgspec.json.decode(ended.message, type=FilesReport)
+        return msgspec.json.decode(ended.message, type=prepared(FilesReport))
     except (msgspec.DecodeError, UnicodeEncodeError):
         return None

@@ -20,6 +20,7 @@ from packaging.version import Version
 from yarl import URL
 
 from grid.clusters.frameworks.base import UNREADABLE
+from grid.core.decoding import prepared
 from grid.core.errors import why_unreached
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
@@ -111,7 +112,7 @@ class _Project(msgspec.Struct):
 def why_yanked(page: bytes, version: str) -> str | bool | None:
     """Return why the release is yanked, "" without a reason, None when it is not, False when the page has none. Raise ValueError."""
     files = []
-    for file in msgspec.json.decode(page, type=_Project).files:
+    for file in msgspec.json.decode(page, type=prepared(_Project)).files:
         is_wheel = file.filename.endswith(".whl")
         with suppress(ValueError):  # no name of a release, or no version
             release = parse_wheel_filename(file.filename)[1] if is_wheel else parse_sdist_filename(file.filename)[1]
@@ -143,7 +144,7 @@ def packages_of(requirements: Iterable[str], log: str) -> Sequence[Package]:
 def mark_of(package: Package, answer: bytes) -> PackageMark | None:
     """Return the mark that an answer of the index means; None for a release that nothing is known against. Raise NotChecked."""
     try:
-        release = msgspec.json.decode(answer, type=_Release)
+        release = msgspec.json.decode(answer, type=prepared(_Release))
     except UNREADABLE as error:
         raise NoAnswer(_("The package index answered something that is not PyPI's JSON.")) from error
     advisories = tuple(

@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 from django.conf import settings
 
+from grid.core.decoding import prepared
 from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Rejected, rejection
 from grid.core.labels import APP_INSTANCE, MANAGED_BY, MANAGER
 from grid.core.requirementlines import BUILT_HERE
@@ -63,7 +64,7 @@ class EmbeddedBuilder:
             "requirements": revision.requirements.splitlines(),
             "seconds": BUILD_SECONDS,
         }
-        return msgspec.convert(await self._api.ask_sandbox("POST", "builds", order), BuildProgress)
+        return msgspec.convert(await self._api.ask_sandbox("POST", "builds", order), prepared(BuildProgress))
 
 
 def build_settings() -> BuildSettings | None:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotFound
 from grid.core.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.core.translation import gettext as _
@@ -118,7 +119,7 @@ async def list_all(
     token = ""
     while True:
         body = await api.list_page(resource, namespace=namespace, continue_token=token, **asked)
-        page = msgspec.json.decode(body, type=_Page[kind])  # type: ignore[valid-type]
+        page = msgspec.json.decode(body, type=prepared(_Page[kind]))  # type: ignore[valid-type]
         items += page.items or ()
         token = page.metadata.continue_token
         if not token:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import GridError
 from grid.core.labels import NODE_POOL
 from grid.core.translation import gettext as _
@@ -180,7 +181,7 @@ class ClusterSnapshotLister:
             status = await self._api.get(CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
         except GridError:
             return None
-        return node_groups([msgspec.convert(status, ConfigMap)]) or None
+        return node_groups([msgspec.convert(status, prepared(ConfigMap))]) or None
 
 
 def _by_pool(

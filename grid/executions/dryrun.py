@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from grid.core.backoff import Backoff
+from grid.core.decoding import prepared
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
 from grid.database.turns import PersonTurns, first_of_each
@@ -151,7 +152,7 @@ class DryRuns:
     async def _answer(self, specs: Any) -> DryRunAnswer:
         context = self._context
         try:
-            preview = Preview(msgspec.convert(specs, tuple[ExecutionSpec, ...]))
+            preview = Preview(msgspec.convert(specs, prepared(tuple[ExecutionSpec, ...])))
         except msgspec.ValidationError as error:
             return DryRunAnswer(CheckOutcome.NOT_KNOWN, _("The controller is of another release."), str(error))
         token = context.target.token(preview.specs[0].id)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.diagnosis.launchfit import PodPlan
 from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
 from grid.diagnosis.shortages import PodNeeds
@@ -88,7 +89,7 @@ def requests_of(tier: TierSpec) -> dict[str, int]:
 
 
 def tolerations_of(tier: TierSpec) -> tuple[Toleration, ...]:
-    return msgspec.convert(manifests.tolerations_of(tier), tuple[Toleration, ...])
+    return msgspec.convert(manifests.tolerations_of(tier), prepared(tuple[Toleration, ...]))
 
 
 def pod_needs(tier: TierSpec, count: int = 1) -> PodNeeds:

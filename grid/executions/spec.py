@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from django.conf import settings
 
+from grid.core.decoding import prepared
 from grid.core.gitnames import COMMIT, MAIN, repository_name
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
@@ -275,7 +276,7 @@ def base_url(address: str) -> str:
 def parse_spec(stored: Execution | LedgerRecord | RunningCluster) -> ExecutionSpec:
     """Return the spec of the launch, with the numbers of workers requested now. Raise ValueError when the stored JSON is none."""
     try:
-        spec = msgspec.convert(stored.spec, ExecutionSpec)
+        spec = msgspec.convert(stored.spec, prepared(ExecutionSpec))
     except msgspec.ValidationError as error:
         raise ValueError(_("What was stored at launch cannot be read: {error}.", error=error)) from error
     return spec.with_workers(stored.workers_minimum, stored.workers_maximum) if spec.cluster else spec

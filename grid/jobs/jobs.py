@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 from django.db import transaction
 
+from grid.core.decoding import prepared
 from grid.core.errors import Problem, Rejected
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
@@ -73,7 +74,7 @@ def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -
 def environment_by_digest(stored: object, image_id: str) -> EnvironmentSpec | None:
     """Return an earlier launch's environment, with the image by the digest that ran if it is known; None for a spec that cannot be read."""
     try:
-        environment = msgspec.convert(stored, ExecutionSpec).environment
+        environment = msgspec.convert(stored, prepared(ExecutionSpec)).environment
     except msgspec.ValidationError:
         return None
     ran = _BY_DIGEST.fullmatch(image_id)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import Problem, Rejected
 from grid.core.gitnames import is_revision
 from grid.core.regexes import Expression
@@ -50,7 +51,7 @@ def settings_of(job: Job) -> JobSettings:
 def read_record(stored: object) -> RunRecord:
     """Return a run's record. Raise Rejected with a sentence when the stored JSON is none."""
     try:
-        return msgspec.convert(stored, RunRecord)
+        return msgspec.convert(stored, prepared(RunRecord))
     except msgspec.ValidationError as error:
         sentence = _("What was stored for this run can no longer be read. Start a new run of its job.")
         raise Rejected([Problem("", sentence, "unreadable")]) from error

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import ClusterUnavailable
 from grid.core.translation import gettext as _
 from grid.kube.store import HasMetadata
@@ -90,11 +91,11 @@ class Codec(Generic[T]):
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
         # The type is only known here, so the checker cannot follow it into the generic structs.
-        self._change: msgspec.json.Decoder[_Change[T]] = msgspec.json.Decoder(_Change[kind], dec_hook=_made)  # type: ignore[valid-type]
-        self._page: msgspec.json.Decoder[_Page[T]] = msgspec.json.Decoder(_Page[kind], dec_hook=_made)  # type: ignore[valid-type]
-        self._raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])  # type: ignore[type-var]
-        self._object = msgspec.json.Decoder(kind, dec_hook=_made)
-        self._loose = msgspec.json.Decoder(_Change[_Loose])  # type: ignore[type-var]
+        self._change: msgspec.json.Decoder[_Change[T]] = msgspec.json.Decoder(prepared(_Change[kind]), dec_hook=_made)  # type: ignore[valid-type]
+        self._page: msgspec.json.Decoder[_Page[T]] = msgspec.json.Decoder(prepared(_Page[kind]), dec_hook=_made)  # type: ignore[valid-type]
+        self._raw_page = msgspec.json.Decoder(prepared(_Page[msgspec.Raw]))  # type: ignore[type-var]
+        self._object = msgspec.json.Decoder(prepared(kind), dec_hook=_made)
+        self._loose = msgspec.json.Decoder(prepared(_Change[_Loose]))  # type: ignore[type-var]
 
     def page(self, body: bytes, *, whole: bool = False) -> DecodedPage[T]:
         """`whole`: the body is not one page but the full list, so it is decoded in chunks. Raise ClusterUnavailable when it is no list at

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import aiohttp
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import (
     ClusterUnavailable,
     Conflict,
@@ -53,7 +54,7 @@ class Status(msgspec.Struct):
 def decode_status(body: bytes) -> Status:
     """Decode a Status; return an empty one for any other body, such as a proxy's page."""
     try:
-        return msgspec.json.decode(body[:_LONGEST_BODY], type=Status)
+        return msgspec.json.decode(body[:_LONGEST_BODY], type=prepared(Status))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Status()
 

@@ -25,6 +25,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from grid.core.decoding import prepared
+
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
@@ -245,7 +247,7 @@ class Supervisor:
 def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
     """End the programs that a killed supervisor left behind, but no process that merely got the same id. Return their names."""
     try:
-        entries = msgspec.json.decode(register.read_bytes(), type=list[_Entry])
+        entries = msgspec.json.decode(register.read_bytes(), type=prepared(list[_Entry]))
     except (FileNotFoundError, msgspec.DecodeError):
         return []
     ended = []

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from grid.core.decoding import prepared
+
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 GROUP_VERSION = f"{GROUP}/{VERSION}"
 METRIC = "compute_grid_wanted_workers"
@@ -126,6 +128,6 @@ def write_demand(demand: Demand) -> str:
 
 def read_demand(text: str) -> Demand | None:
     try:
-        return msgspec.json.decode(text, type=Demand)
+        return msgspec.json.decode(text, type=prepared(Demand))
     except (msgspec.DecodeError, UnicodeError):
         return None

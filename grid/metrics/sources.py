@@ -19,6 +19,7 @@ import msgspec
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
+from grid.core.decoding import prepared
 from grid.core.errors import ClusterUnavailable, GridError, NotFound, why_unreached
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
@@ -91,9 +92,9 @@ class MetricsApi:
     async def _read(self, resource: Resource, namespace: str = "") -> tuple[dict[str, Usage], dict[str, float]]:
         """Return what is measured, and when it was, each by the object's key."""
         body = await self._api.list_page(resource, namespace=namespace, limit=0)
-        decoder, measured, times = msgspec.json.Decoder(_Metrics), dict[str, Usage](), dict[str, float]()
+        decoder, measured, times = msgspec.json.Decoder(prepared(_Metrics)), dict[str, Usage](), dict[str, float]()
         try:
-            items = msgspec.json.decode(body, type=_Page).items
+            items = msgspec.json.decode(body, type=prepared(_Page)).items
             for start in range(0, len(items), _DECODED_AT_ONCE):
                 for metrics in map(decoder.decode, items[start : start + _DECODED_AT_ONCE]):
                     if (usage := self._usage(metrics)) is not None:

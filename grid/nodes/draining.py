@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, TooManyRequests
 from grid.core.labels import KEYS
 from grid.core.translation import gettext as _
@@ -47,7 +48,7 @@ Progress = Mapping[str, PodProgress]  # by the pod's uid
 def parse_progress(stored: object) -> Progress:
     """Return what was stored; nothing when it is of another release."""
     try:
-        return msgspec.convert(stored, dict[str, PodProgress], strict=False)
+        return msgspec.convert(stored, prepared(dict[str, PodProgress]), strict=False)
     except msgspec.ValidationError:
         return {}
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicTask
@@ -62,7 +63,7 @@ class NodeKeeper:
 
     async def _step(self, task: NodeTask) -> None:
         raw = await self._api.get(NODES, task.node_name)
-        node = msgspec.convert(raw, Node, strict=False)
+        node = msgspec.convert(raw, prepared(Node), strict=False)
         if node.metadata.uid != task.node_uid:
             await self._end(task, NodeTask.Outcome.GONE)
         elif task.action == NodeTask.Action.DRAIN:

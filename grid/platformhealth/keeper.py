@@ -12,6 +12,7 @@ import msgspec
 from django.conf import settings
 from django.db import transaction
 
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 from grid.database.periodic import PeriodicTask, TaskRecord
 from grid.executions.context import Context
@@ -129,7 +130,7 @@ def record(
 
 def _turn(data_plane: str, report: PlatformReport, lights: Sequence[Light], now: datetime) -> None:
     unended = PlatformIncident.objects.filter(data_plane=data_plane, ended_at=None)
-    streaks = msgspec.convert(report.streaks, dict[str, Streak])
+    streaks = msgspec.convert(report.streaks, prepared(dict[str, Streak]))
     judged = judge(lights, streaks, set(unended.values_list("part", flat=True)), now)
     for turn in judged.begun:
         _incident(data_plane, turn.light.key, turn.light.name, turn.light.sentence, turn.at, None)

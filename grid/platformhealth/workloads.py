@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.kube.objects import Metadata, Pod, is_ready
 from grid.kube.slim import Slim
 from grid.platformhealth.facts import PlatformPod, Workload
@@ -90,4 +91,4 @@ def _pod(pod: Pod) -> PlatformPod:
 
 
 def decoded(body: bytes) -> list[Controlled]:
-    return list(msgspec.json.decode(body, type=_List).items or ())
+    return list(msgspec.json.decode(body, type=prepared(_List)).items or ())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.regexes import Expression, escape
 from grid.core.requirementlines import BUILT_HERE, parse_requirements
 from grid.sandbox.images import BUILT_IN, Image, ImageCatalogue
@@ -86,6 +87,6 @@ class BuildableCatalogue(ImageCatalogue):
 
 def _recipe_in(file: Path) -> Recipe | None:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Recipe)
+        return msgspec.json.decode(file.read_bytes(), type=prepared(Recipe))
     except (OSError, msgspec.DecodeError):
         return None

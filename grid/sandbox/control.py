@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from aiohttp import web
 
+from grid.core.decoding import prepared
 from grid.sandbox.apiserver import ApiServer
 from grid.sandbox.apiserver.statemetrics import state_metrics
 from grid.sandbox.builtimages import CannotBuild
@@ -89,15 +90,15 @@ class Control:
                     nodes = [record.key for record in self._server.store.records("nodes") if record.is_kept]
                     return web.json_response(targets(self._server.address, nodes))
                 case "PATCH", ["population"]:
-                    return self._resize(msgspec.json.decode(body, type=_Resize))
+                    return self._resize(msgspec.json.decode(body, type=prepared(_Resize)))
                 case "POST", ["failures", name] if name in self._failures:
-                    return self._fail(name, msgspec.json.decode(body or b"{}", type=_Failure))
+                    return self._fail(name, msgspec.json.decode(body or b"{}", type=prepared(_Failure)))
                 case "GET", ["pools"] if self._pools is not None:
                     return web.json_response({"pools": self._pools.state()})
                 case "PATCH", ["pools", name] if self._pools is not None:
-                    return _limit(self._pools, name, msgspec.json.decode(body, type=_Limits))
+                    return _limit(self._pools, name, msgspec.json.decode(body, type=prepared(_Limits)))
                 case "POST", ["builds"] if self._builds is not None:
-                    answer = self._builds.ask(msgspec.json.decode(body, type=BuildOrder))
+                    answer = self._builds.ask(msgspec.json.decode(body, type=prepared(BuildOrder)))
                     return web.json_response(msgspec.to_builtins(answer))
         except msgspec.DecodeError as problem:
             return _wrong(str(problem))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from grid.core.decoding import prepared
+
 Counts = dict[int, int]
 
 ACCURACY_PERCENT = 2.5
@@ -101,7 +103,7 @@ def sums_text(sums: StartSums) -> str:
     return msgspec.json.encode(sums).decode()
 
 
-read_sums: Callable[[str], StartSums] = msgspec.json.Decoder(StartSums).decode
+read_sums: Callable[[str], StartSums] = msgspec.json.Decoder(prepared(StartSums)).decode
 
 
 def _rank(number: int, percent: int) -> int:

@@ -14,6 +14,7 @@ import msgspec
 from django.db import transaction
 from django.db.models import Q
 
+from grid.core.decoding import prepared
 from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT, WORKER
 from grid.diagnosis.startup import TOLERANCE, Phase, StartFacts, start_phases, true_since
@@ -116,7 +117,7 @@ class StartUps(ReconcileObserver):
             return None
         try:
             async with asyncio.timeout(NODE_SECONDS):
-                return msgspec.convert(await self._context.api.get(NODES, pod.spec.node_name), Node)
+                return msgspec.convert(await self._context.api.get(NODES, pod.spec.node_name), prepared(Node))
         except (GridError, TimeoutError, msgspec.ValidationError) as error:
             logger.info("node not read node=%s reason=%s", pod.spec.node_name, str(error) or "no answer in time")
             return None

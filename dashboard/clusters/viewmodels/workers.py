@@ -9,6 +9,7 @@ import msgspec
 
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, element_id
+from grid.core.decoding import prepared
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -88,7 +89,7 @@ def worker_cells(
 def worker_holds(annotations: Mapping[str, str], key: str) -> WorkerHolds | None:
     """Parse the annotation; None when the controller has not written it, or when it is invalid."""
     try:
-        return msgspec.json.decode(annotations[key], type=WorkerHolds)
+        return msgspec.json.decode(annotations[key], type=prepared(WorkerHolds))
     except (KeyError, msgspec.DecodeError):
         return None
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from dashboard.logs.viewmodels.ansi import terminal_html
+from grid.core.decoding import prepared
 from grid.core.quantity import format_bytes
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
@@ -98,7 +99,7 @@ T = TypeVar("T")
 
 def _decoded(kind: type[T], content: bytes | Raw) -> T | None:
     try:
-        return msgspec.json.decode(content, type=kind) if bytes(memoryview(content)[:1]) else None
+        return msgspec.json.decode(content, type=prepared(kind)) if bytes(memoryview(content)[:1]) else None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
 
@@ -143,7 +144,7 @@ def notebook(content: bytes) -> Notebook:
     if not _is_utf8(content):
         raise NotANotebook(_("This is not a notebook: it is not UTF-8, which JSON has to be. Its text is shown."))
     try:
-        file = msgspec.json.decode(content.removeprefix(_MARK), type=_File)
+        file = msgspec.json.decode(content.removeprefix(_MARK), type=prepared(_File))
     except msgspec.ValidationError:
         file = _File()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

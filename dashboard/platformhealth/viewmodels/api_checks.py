@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dashboard.shell.viewmodels.states import StatusLine
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.models import ApiCheckRun
@@ -52,7 +53,7 @@ class ApiCheckPage:
 
 
 def api_check_page(run: ApiCheckRun) -> ApiCheckPage:
-    results = msgspec.convert(run.results, tuple[ApiCheckResult, ...])
+    results = msgspec.convert(run.results, prepared(tuple[ApiCheckResult, ...]))
     lines = [_line(result) for result in sorted(results, key=lambda result: result.outcome != "failed")]
     return ApiCheckPage(run, _status(run, results), lines)
 

@@ -9,6 +9,7 @@ import msgspec
 from dashboard.platformhealth.viewmodels.platform_health import Health, HealthPart
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, plural
 from grid.database.periodic import RunsIn, TaskRecord
@@ -120,7 +121,7 @@ def platform_fragments(
     versions: tuple[VersionLine, ...],
     tasks: tuple[PeriodicTaskLine, ...],
 ) -> list[Fragment]:
-    known = msgspec.convert(tuple(incidents), tuple[IncidentLine, ...], from_attributes=True)
+    known = msgspec.convert(tuple(incidents), prepared(tuple[IncidentLine, ...]), from_attributes=True)
     return [
         Fragment("platform-checked", "platformhealth/fragments/platform_checked.html", workloads.checked_at),
         Fragment("platform-lights", "platformhealth/fragments/platform_lights.html", lights),

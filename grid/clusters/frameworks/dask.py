@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from grid.clusters.frameworks import base
+from grid.core.decoding import prepared
 from grid.core.origins import BEGIN_PATH
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
@@ -97,7 +98,9 @@ class Dask:
             url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
             async with http.get(base.parsed(url), allow_redirects=False, raise_for_status=True) as answer:
                 too_long = _("Dask's scheduler's answer is longer than {size} MiB.")
-                report = msgspec.json.decode(await base.body_of(answer, too_long=too_long), type=base.ClusterReport)
+                report = msgspec.json.decode(
+                    await base.body_of(answer, too_long=too_long), type=prepared(base.ClusterReport)
+                )
         except TimeoutError as error:
             raise base.FrameworkSilent(_("Dask's scheduler did not answer in time.")) from error
         except aiohttp.ClientError as error:

@@ -24,6 +24,7 @@ from grid.clusters.frameworks.base import (
     body_of,
     parsed,
 )
+from grid.core.decoding import prepared
 from grid.core.translation import gettext as _
 
 _MOST_APPLICATIONS = 20
@@ -152,6 +153,6 @@ async def _get(http: aiohttp.ClientSession, url: str | URL, kind: type[T]) -> T:
         why = str(error) or type(error).__name__
         raise FrameworkSilent(_("The Spark master cannot be reached: {error}.", error=why)) from error
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=prepared(kind))
     except UNREADABLE as error:
         raise FrameworkSilent(_("Spark answered something else than expected: {error}.", error=error)) from error

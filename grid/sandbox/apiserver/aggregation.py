@@ -17,6 +17,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from grid.core.decoding import prepared
 from grid.sandbox.apiserver import discovery
 from grid.sandbox.apiserver.bodies import parse_bool
 from grid.sandbox.apiserver.frontproxy import PREFIX, FrontProxyCertificate, identity_headers
@@ -237,7 +238,7 @@ class Aggregator:
                 allow_redirects=False,
             ) as answer:
                 if 200 <= answer.status < 300:
-                    resource_list = msgspec.json.decode(await answer.read(), type=_Resources)
+                    resource_list = msgspec.json.decode(await answer.read(), type=prepared(_Resources))
                     self._resources[spec["group"], spec["version"]] = resource_list.resources
                     return
                 problem = f"bad status from {url}: {answer.status}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.sandbox.apiserver.bodies import json_error, parse_int
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.paths import ResourcePath
@@ -176,7 +177,7 @@ def _read_token(token: str) -> tuple[int, str]:
     except ValueError:
         raise bad_request("invalid continue token: continue key is not valid: illegal base64 data") from None
     try:
-        content = msgspec.json.decode(body, type=_Token)
+        content = msgspec.json.decode(body, type=prepared(_Token))
     except msgspec.DecodeError:
         raise bad_request(f"invalid continue token: continue key is not valid: {json_error(body)}") from None
     if content.v != "meta.k8s.io/v1" or content.rv == 0 or content.rv < _LATEST:

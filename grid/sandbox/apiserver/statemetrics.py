@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from grid.core.decoding import prepared
 from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.store import Record
 from grid.sandbox.exposition import Family, Sample, label_name, text_of
@@ -81,8 +82,8 @@ class _Node(_Slim, frozen=True, rename="camel"):
 
 async def state_metrics(nodes: Iterable[Record], pods: Iterable[Record]) -> str:
     """Return what kube-state-metrics would answer. With many pods it lets others of the loop have their turn meanwhile."""
-    found_nodes = await _decoded([record.raw for record in nodes], msgspec.json.Decoder(_Node).decode)
-    found_pods = await _decoded([record.raw for record in pods], msgspec.json.Decoder(_Pod).decode)
+    found_nodes = await _decoded([record.raw for record in nodes], msgspec.json.Decoder(prepared(_Node)).decode)
+    found_pods = await _decoded([record.raw for record in pods], msgspec.json.Decoder(prepared(_Pod)).decode)
     return await asyncio.to_thread(_text, found_nodes, found_pods)
 
 

@@ -13,11 +13,8 @@ from grid.diagnosis.beside import PROGRAM, is_about, part_of, programs, spec_of,
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
-    LOOK_AT_NODE,
     NEVER_STARTED,
-    NODE_FAULTS,
     NOT_LOCATED,
-    STEPS_OF_NODE,
     cause_words,
     exit_words,
     explain_by_log,
@@ -26,6 +23,7 @@ from grid.diagnosis.exits import (
 )
 from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mounts
+from grid.diagnosis.nodefaults import LOOK_AT_NODE, fault_of
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
 from grid.diagnosis.rules import core_words, most_telling
@@ -204,9 +202,10 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
 def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:
     # What is not known is quoted from where each runtime has named the sandbox.
     says = folded(warning.message.partition('": ')[2] or warning.message.rpartition("desc = ")[2])
-    key, why, match = NODE_FAULTS.find(warning.message) or ("", "{says}", None)
-    why = why.format(registry=next(iter(match.groups()), "") if match else "", says=says)
-    code, step = "sandbox", STEPS_OF_NODE.get(key, LOOK_AT_NODE)
+    fault, code = fault_of(warning.message), "sandbox"
+    key, why, who, step = (
+        (fault.key, fault.words, fault.who, fault.next_step) if fault else ("", says, "operator", LOOK_AT_NODE)
+    )
     if warning.reason == "FailedCreatePodSandBox" or key == "cgroups":
         sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
     elif warning.reason == "NetworkNotReady" and timedelta(0) < waited < _NODE_IS_NEW:
@@ -218,9 +217,9 @@ def _kept_by_node(warning: Event, waited: timedelta) -> Diagnosis:
         sentence = _("The device driver {name} does not run on the node.", name=driver[1])
         step = _("Ask an operator to start it there; launched again, this may get another node.")
     else:
-        code, step, says = "container", _SHOW, folded(warning.message)
-        sentence = _("The node cannot start it ({reason}): {says}.", reason=warning.reason, says=says)
-    return Diagnosis(code, sentence, "problem", "operator", step, quoted(warning.message))
+        code, why, step = ("container", why, step) if fault else ("container", folded(warning.message), _SHOW)
+        sentence = _("The node cannot start it ({reason}): {says}.", reason=warning.reason, says=why)
+    return Diagnosis(code, sentence, "problem", who, step, quoted(warning.message))
 
 
 def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequence[Event]) -> Diagnosis:

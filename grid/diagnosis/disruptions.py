@@ -12,6 +12,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import folded
 from grid.diagnosis.beside import PROGRAM
 from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.nodefaults import fault_of
 from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Event, Pod, Terminated, true_condition
@@ -22,6 +23,9 @@ CAUSES = {
     "DeletionByTaintManager": _("its node has a taint that it does not tolerate"),
     "EvictionByEvictionAPI": _("it was evicted through the Eviction API, as when its node is drained"),
     "DeletionByPodGC": _("its node no longer exists"),
+    "DeletionByDeviceTaintManager": _(
+        "a device that it used, such as a GPU, was declared faulty or taken out of service"
+    ),
 }
 _LAUNCH_AGAIN = _("Launch it again; ask an operator if it happens often.")
 _STEPS: dict[str, tuple[Who, str]] = {
@@ -127,6 +131,14 @@ def is_rejected(pod: Pod) -> bool:
 def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that its node did not take, although the scheduler or its maker chose the node."""
     node, reason, message = pod.spec.node_name, pod.status.reason, pod.status.message.removeprefix(_REJECTED)
+    if reason.startswith("OutOf") and (amounts := _AMOUNTS.search(message)) and amounts[3] == "0":
+        resource = reason.removeprefix("OutOf")
+        what = _("GPU") if is_gpu(resource) else resource
+        sentence = _(
+            "Node {node} had no {what} to give just then, as while its device plugin starts.", node=node, what=what
+        )
+        step = _("Launch it again; ask an operator to look at the node's device plugin if it happens often.")
+        return Diagnosis("refused_by_node", sentence, "problem", "operator", step, evidence)
     if reason.startswith("OutOf"):
         step = _("Launch it again: the scheduler looks for a node with room.")
         sentence = _("Node {node} had {reason}.", node=node, reason=_no_room(reason.removeprefix("OutOf"), message))
@@ -139,12 +151,13 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         sentence = _("Devices of node {node} do not work{says}.", node=node, says=says)
         step = _("Launch it again; ask an operator to look at the devices of the node.")
         return Diagnosis("refused_by_node", sentence, "problem", "operator", step, evidence)
-    says = folded(message)
+    fault = fault_of(message)
+    says = fault.words if fault else folded(message)
     unknown = _("Node {node} rejected this: {says}.") if says else _("Node {node} rejected this ({reason}).")
     sentence = REJECTIONS.get(reason, unknown).format(node=node, says=says, reason=reason)
     if known := _SYSCTL.search(message):
         sentence = _("Node {node} forbids the sysctl {name} that this asks for.", node=node, name=known[1])
-    who, step = _STEPS.get(reason, ("operator", _LAUNCH_AGAIN))
+    who, step = (fault.who, fault.next_step) if fault else _STEPS.get(reason, ("operator", _LAUNCH_AGAIN))
     return Diagnosis("refused_by_node", sentence, "problem", who, step, evidence)
 
 
@@ -159,11 +172,14 @@ def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
 
 
 def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
-    """Explain an emptyDir over its limit. The message does not say whether it is on disk or in memory, so only our own are told apart."""
+    """Explain an emptyDir over its limit. The message does not say whether it is on disk or in memory: the name does."""
     name, limit = match[1], _bytes(match[2])
     if name == _SHARED_MEMORY:
         sentence = _("It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted.")
         step = _("Use fewer worker processes or smaller batches, or choose a tier with more shared memory.")
+    elif name.endswith("shm"):  # as examples of PyTorch, Ray and vLLM name it
+        sentence = _("It used more shared memory (/dev/shm) than the {limit} of its volume {name}, and was evicted.")
+        step = _("Use fewer worker processes or smaller batches, or ask your admin to raise the volume's limit.")
     elif name in _SCRATCH:
         sentence = _("It wrote more than {limit} to the volume {name} on its node's disk, and was evicted.")
         step = _("Write large files to the project's folder, or choose a tier with more ephemeral storage.")
@@ -175,6 +191,12 @@ def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis
 
 def _full_disk(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that exceeded its own limit on the node's disk, rather than the node being short."""
+    name = match[1]
+    if name and name != PROGRAM and any(container.name == PROGRAM for container in pod.spec.containers):
+        sentence = _("Container {name}, not the program, wrote more than {limit} to the node's disk, which ended both.")
+        step = _("Launch it again; ask your admin to raise the limit of container {name}, or to let it write less.")
+        sentence, step = sentence.format(name=name, limit=_bytes(match[2])), step.format(name=name)
+        return Diagnosis("storage_limit", sentence, "problem", "admin", step, evidence)
     sentence = _("It wrote more to its node's disk than its tier allows, and was evicted.")
     step = _("Write large files to the project's folder, or choose a tier with more ephemeral storage.")
     return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
@@ -204,7 +226,11 @@ def _short_of(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
 
 EVICTIONS = RuleTable(
     ("volume-limit", r'Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"', _full_volume),
-    ("disk-limit", r"ephemeral local storage|local ephemeral storage", _full_disk),
+    (
+        "disk-limit",
+        r'Container (\S+) exceeded its local ephemeral storage limit "([^"]+)"|ephemeral local storage',
+        _full_disk,
+    ),
     ("pressure", r"node had condition: \[(Memory|Disk|PID)Pressure", _under_pressure),
     ("low", r"low on resource: ([\w./-]*\w)", _short_of),
 )

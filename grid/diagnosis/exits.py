@@ -10,6 +10,7 @@ from grid.diagnosis.beside import PROGRAM, part_of, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
+from grid.diagnosis.nodefaults import LOOK_AT_NODE, NO_NAMESPACES, fault_of
 from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
@@ -84,37 +85,14 @@ CANNOT_START = RuleTable(
     # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
     ("memory-limit", r"container init was OOM-killed|memory limit too low", _("its memory limit is too small even to start it")),
 )  # fmt: skip
-# Why a node cannot make the sandbox of a pod or a container, in the words of containerd, cri-o and the network plugins.
-NODE_FAULTS = RuleTable(
-    ("runtime-handler", r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
-     _("it has no runtime for the RuntimeClass of this")),
-    ("user-namespaces", r"does not support user namespaces", _("its runtime for this has no user namespaces (hostUsers: false)")),
-    ("no-address", r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
-     _("it has no free address for another pod")),
-    ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin", _("its network is not ready")),
-    ("pause-image", r'failed to get sandbox image "([^"/]+)', _("it cannot pull its own pause image, having no access to {registry}")),
-    ("cgroups", r"/sys/fs/cgroup\S*: (?:no space left on device|cannot allocate memory)",
-     _("its kernel has no cgroups left (its disk is not full)")),
-    ("cgroup-driver", r"expected cgroupsPath to be|cgroup ?driver",
-     _("it is set up wrongly (its kubelet and its container runtime have different cgroup drivers)")),
-    ("no-processes", r"(?:fork|clone|thread)\b.*resource temporarily unavailable", _("it has no room for more processes")),
-    ("no-files", r"too many open files|inotify.*no space left", _("it has no open files or inotify instances left")),
-    ("no-disk", r"\b(?:mkdir|write|open) \S+: no space left on device", _("its disk is full")),
-    ("broken-disk", r"\b(?:mkdir|write|open) /var/lib/[^\s:]+: (?:read-only file system|input/output error)", _("its own disk fails")),
-    ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down|PLEG is not healthy", _("its container runtime does not answer")),
-)  # fmt: skip
 # What each means: the code, who can repair it, and how. Of all others the command of the environment is wrong.
 _Remedy = tuple[str, Who, str]
-LOOK_AT_NODE = _("Ask an operator to look at the node; launched again, this may get another one.")
-_NO_NAMESPACES = _("Ask an operator to turn user namespaces off for this, or for a runtime and volumes that have them.")
-STEPS_OF_NODE = {"user-namespaces": _NO_NAMESPACES,
-                 "cgroups": _("Ask an operator to drain and reboot the node; launched again, this may get another one.")}  # fmt: skip
 _OF_NODE: _Remedy = "node_fault", "operator", LOOK_AT_NODE
 _COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environment's command.")
 _UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
 _REMEDIES: Mapping[str, _Remedy] = {
     **dict.fromkeys(("driver-mismatch", "gpu-driver", "security-profile", "slow-runtime"), _OF_NODE),
-    "user-namespaces": ("container", "operator", _NO_NAMESPACES),
+    "user-namespaces": ("container", "operator", NO_NAMESPACES),
     **dict.fromkeys(("named-user", "unknown-user"), ("config", "admin", _("Ask your admin for an image with a numeric USER."))),
     "selinux": ("container", "operator", _("Ask an operator to mount the volume with an SELinux context, so that no file is relabelled.")),
     "sub-path": ("config", "admin", _("Ask your admin whether that folder exists, and whether this may create it there.")),
@@ -190,10 +168,9 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
         key, words, match = rule
         says = words.format(command=next(filter(None, match.groups()), "")).replace("  ", " ")
         code, who, step = _REMEDIES.get(key, _COMMAND)
-    elif fault := NODE_FAULTS.find(message):
+    elif fault := fault_of(message):
         sentence = _("the node cannot start {program}{why}.")
-        says = fault[1].format(registry=next(filter(None, fault[2].groups()), ""))
-        code, who, step = "node_fault", "operator", STEPS_OF_NODE.get(fault[0], LOOK_AT_NODE)
+        code, says, who, step = "node_fault", fault.words, fault.who, fault.next_step
     why = f": {says}" if says else ""
     sentence = capitalised(sentence.format(program=within(pod, status), why=why))
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))

@@ -6,7 +6,8 @@ from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.diagnosis.beside import is_about
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
-from grid.diagnosis.rules import RuleTable
+from grid.diagnosis.nodefaults import LOOK_AT_NODE
+from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Event
 
 _INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
@@ -39,6 +40,7 @@ PULL_FAILURES = RuleTable[tuple[str, Who, str]](
      _("Ask your admin for a repaired build of it, or for an exception in the registry."))),
     ("disk-full", r"no space left on device|disk quota exceeded",
      (_("the node's disk is full"), "operator", _("Ask an operator to free disk space on the node."))),
+    ("node-service", r"dial unix ", (_("a service of the node that the download needs does not answer"), "operator", LOOK_AT_NODE)),
     ("layers", r"failed open: failed to do request.*(dial tcp|timeout|deadline|connection)", (
      _("the node does not reach the store of the registry's layers"), "operator",
      _("Ask an operator whether the nodes reach the host in the messages, which is often an object storage."))),
@@ -81,7 +83,7 @@ PULL_FAILURES = RuleTable[tuple[str, Who, str]](
     ("pull-qps", r"pull qps exceeded", (_("the node limits its pulls"), "operator", _("It is tried again by itself."))),
     ("registry-error", r"\b50[0-9]\b", (_("the registry answers with an error of its own"), "operator", _REACH)),
 )  # fmt: skip
-_OTHER: tuple[str, Who, str] = "", "admin", _("Ask your admin to check the environment's image and its registry.")
+_OTHER: tuple[str, Who, str] = "{says}", "admin", _("Ask your admin to check the environment's image and its registry.")
 
 
 def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -> Diagnosis:
@@ -95,6 +97,8 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
         return Diagnosis("image", sentence, "problem", "operator", step, quoted(message, failed))
     text = _without_names(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
     cause, who, step = PULL_FAILURES.meaning(text) or _OTHER
+    says = next(filter(None, map(core_words, (failed, message))), "")  # what no rule knows is quoted
+    cause = cause.replace("{says}", says)
     sentence = _("The image {image} cannot be pulled{cause}.", image=image, cause=cause and f": {cause}")
     return Diagnosis("image", sentence, "problem", who, step, quoted(message, failed))
 

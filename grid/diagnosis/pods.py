@@ -23,7 +23,7 @@ from grid.diagnosis.disruptions import (
     explain_rejected,
     is_rejected,
 )
-from grid.diagnosis.exits import LOOK_AT_NODE, NODE_FAULTS
+from grid.diagnosis.nodefaults import LOOK_AT_NODE, fault_of
 from grid.diagnosis.nodetroubles import is_certain, node_troubles
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
@@ -295,7 +295,8 @@ def _silent_node(pod: Pod, events: Sequence[Event], node: Node | None, now: date
         if of_node.status != "False" or since(node.metadata.creation_timestamp, now) < _IS_NEW:
             silent = since(of_node.last_transition_time, now)
             return _node_lost(pod, quoted(of_node.message), silent) if of_node.status == "Unknown" else None
-        why, says = NODE_FAULTS.meaning(of_node.message) or of_node.reason, folded(of_node.message)
+        fault, says = fault_of(of_node.message), folded(of_node.message)
+        why = fault.words if fault else of_node.reason
         sentence = _("Node {node} is not ready: {why} ({says}).", node=node.metadata.name, why=why, says=says)
         return _unready(sentence, of_node.message)
     if ready is None or ready.status == "True":

@@ -13,15 +13,17 @@ from grid.core.wording import folded
 M = TypeVar("M")
 # Each caller of a driver or runtime puts a frame before what that says; the asides are the same whatever the cause.
 _FRAMES = Expression(
-    r'(?s)^.*(?: desc = |\nOutput: |googleapi: Error \d+: |(?:for volume|StorageClass) "[^"]*" ?: |container (?:process|init): )'
+    r'(?s)^.*(?: desc = |\nOutput: |googleapi: Error \d+: |(?:for volume|StorageClass|pull image|pulling image|unpack image) "[^"]*" ?: |'
+    r"ErrImagePull: |container (?:process|init): )"
 )
 _ASIDES = RepeatedExpression(
     r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$| at \"/var/lib/kubelet/[^\"]*\"|"
     r"/var/lib/kubelet/[^\s:\"',]+:? ?|https response error StatusCode: \d+, |Request ?ID: [\w-]+,? ?"
 )
-# Only that an earlier call has not ended, or what is missing or not read yet; a timeout tells at least that something hangs.
+# Only that an earlier call has not ended or failed, or what is missing or not read yet; a timeout tells at least that something hangs.
 _NO_CAUSE = Expression(
-    r"(?i)unable to attach or mount|operation .*already|is reserved|not registered$|^(rpc error|timed out( waiting for the condition)?)?$"
+    r"(?i)unable to attach or mount|operation .*already|is reserved|not registered$|^(rpc error|timed out( waiting for the condition)?)?$|"
+    r"^(back-off pulling image \S+|ErrImagePull)$"
 )
 _TIMEOUT = Expression(r"(?i)deadline ?exceeded|timed out")
 

@@ -27,6 +27,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             _PULL + "412 Precondition Failed - Server message: projectpolicyviolation: image with 12 vulnerabilities cannot be pulled",
             _PULL + "403 Forbidden - Server message: the project has vulnerabilities",
         ),
+        "node-service": ("dial unix /run/stargz.sock: connect: connection refused", "dial tcp 10.0.0.9:443: connect: connection refused"),
         "layers": ("failed to copy: httpReadSeeker: failed open: failed to do request: Get: dial tcp 52.219.47.1:443: i/o timeout",
             "failed to copy: httpReadSeeker: failed open: content at https://r.example/v2/blobs not found: i/o timeout"),
         "node-refused": (_PULL + '403 Forbidden: Permission "artifactregistry.repositories.downloadArtifacts" denied on resource',
@@ -79,7 +80,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "gang": ("pre-filter pod p cannot find enough sibling pods, minMember of group: 8", "node(s) have too many pods of its group"),
         "node-feature": ("node declared features check failed - unsatisfied requirements: X", "node(s) were unschedulable"),
     },
-    "exits.NODE_FAULTS": {
+    "nodefaults.NODE_FAULTS": {
         "user-namespaces": ("handler does not support user namespaces", "handler failed to set up a user namespace"),
         "runtime-handler": ('failed to get sandbox runtime: no runtime for "kata" is configured', "failed to get sandbox image"),
         "no-address": ('plugin type="aws-cni" failed (add): add cmd: failed to assign an IP address to container',
@@ -97,6 +98,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "no-disk": ("write /var/lib/containerd/io.containerd.runtime.v2.task/k8s.io/3f1c/config.json: no space left on device",
             "inotify_add_watch /etc/cni/net.d: no space left on device"),
         "network": ("cni plugin not initialized", "cni plugin answered late"),
+        "no-such-network": ("cannot find a network-attachment-definition (rdma) in namespace (lab)", "cannot find the network (rdma)"),
+        "cgroup-unit": (_CREATE + "unable to start unit \"cri.scope\"", _CREATE + "unable to apply apparmor profile"),
+        "unknown-device": ("unresolvable CDI devices nvidia.com/gpu=all", "CDI device injection failed: no registry"),
+        "service-down": ("dial unix /run/cilium/cilium.sock: connect: no such file", "dial tcp 127.0.0.1:50051: connect: refused"),
         "runtime-down": ('dial unix /run/containerd/containerd.sock: connect: connection refused',
             "dial tcp 10.0.0.1:443: connect: connection refused"),
     },
@@ -219,6 +224,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "DeletionByTaintManager": ("DeletionByTaintManager", "DeletionByUser"),
         "EvictionByEvictionAPI": ("EvictionByEvictionAPI", "Evicted"),
         "DeletionByPodGC": ("DeletionByPodGC", "DeletionByUser"),
+        "DeletionByDeviceTaintManager": ("DeletionByDeviceTaintManager", "DeletionByDevice"),
     },
     "disruptions.REJECTIONS": {
         "NodeAffinity": ("NodeAffinity", "UnexpectedAdmissionError"),

@@ -75,6 +75,69 @@ def of_sandboxes() -> dict[str, Diagnosis]:
     return {f"no sandbox: {why}": explain(creating, event | {"type": "Warning"}) for why, event in failed.items()}
 
 
+def waiting(reason: str, message: str = "", *events: dict[str, Any]) -> Diagnosis:
+    statuses = [container_status(state={"waiting": {"reason": reason, "message": message}})]
+    conditions = [condition("PodScheduled", "True", at=MOMENT - timedelta(minutes=11))]
+    return explain(pod("p", node="node-1", statuses=statuses, conditions=conditions), *events)
+
+
+def rejected(reason: str, message: str, *containers: str) -> Diagnosis:
+    specs = [{"name": name, "image": "lab:4"} for name in containers or ("run",)]
+    status = {"reason": reason, "message": message}
+    return explain(pod("p", node="node-1", phase="Failed", containers=specs, status=status))
+
+
+def of_services_of_nodes() -> dict[str, Diagnosis]:
+    """What a node lacks is the node's fault, whichever step of a start meets it; what no node has is not."""
+    socket = 'dial unix /run/containerd-stargz-grpc/containerd-stargz-grpc.sock: connect: connection refused"'
+    no_disk = 'failed to write checkpoint file "kubelet_internal": open /var/lib/kubelet/device-plugins/.5: no space left on device'
+    cni = 'failed to setup network for sandbox "3f1c": plugin type="{}" failed (add): '
+    sandboxes = {
+        "Cilium's agent is down": cni.format("cilium-cni")
+        + "dial unix /var/run/cilium/cilium.sock: connect: no such file",
+        "Azure has no address": cni.format("azure-vnet")
+        + "not enough IPs available, waiting on Azure CNS to allocate more",
+        "a network that is not there": cni.format("multus")
+        + "getKubernetesDelegate: cannot find a network-attachment-definition (rdma) in namespace (lab)",
+        "a runtime that is not there": TASK
+        + 'runtime "io.containerd.runsc.v1" binary not installed "containerd-shim-runsc-v1": x',
+    }
+    pulls = {
+        "a snapshotter is down": f'failed to pull and unpack image "lab:4": failed to prepare extraction snapshot: {socket}',
+        "a layer is damaged": 'failed to pull and unpack image "lab:4": failed to apply layer: archive/tar: invalid tar header: unknown',
+        "no cause": "",
+    }
+    runc = "OCI runtime create failed: runc create failed: unable to start container process: "
+    starts = {
+        "a device that CDI does not know": "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=GPU-2f3e",
+        "systemd does not answer": f"{runc}unable to apply cgroup configuration: unable to start unit: recipient disconnected",
+    }
+    return {
+        **{
+            f"no sandbox: {why}": waiting(
+                "ContainerCreating", "", event_saying("FailedCreatePodSandBox", SANDBOX + text) | {"type": "Warning"}
+            )
+            for why, text in sandboxes.items()
+        },
+        **{
+            f"no image: {why}": waiting("ImagePullBackOff", f'Back-off pulling image "lab:4": ErrImagePull: {text}')
+            for why, text in pulls.items()
+        },
+        **{f"no start: {why}": waiting("CreateContainerError", text) for why, text in starts.items()},
+        "rejected: a full disk": rejected("UnexpectedAdmissionError", f"Allocate failed due to {no_disk}, which is unexpected"),
+        "rejected: no GPU is registered": rejected(
+            "OutOfnvidia.com/gpu", "Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 0, capacity: 0"
+        ),
+        "evicted: shared memory of a foreign pod": rejected("Evicted", 'Usage of EmptyDir volume "dshm" exceeds the limit "8Gi". '),
+        "evicted: an injected container wrote too much": rejected(
+            "Evicted", 'Container proxy exceeded its local ephemeral storage limit "1Gi". ', "run", "proxy"
+        ),
+        "evicted: a container wrote too much": rejected(
+            "Evicted", 'Container run exceeded its local ephemeral storage limit "1Gi". ', "run", "proxy"
+        ),
+    }  # fmt: skip
+
+
 def left_on(minutes: float, status: str, message: str) -> Diagnosis:
     """Explain a pod that is being deleted, on a node that has been in that state for that time."""
     since = MOMENT - timedelta(minutes=minutes)
@@ -201,6 +264,7 @@ def situations() -> dict[str, Diagnosis]:
     return {
         **of_evictions(),
         **of_sandboxes(),
+        **of_services_of_nodes(),
         "left on a node that is silent": left_on(40, "Unknown", "Kubelet stopped posting node status."),
         "left on a node that is not ready": left_on(40, "False", "container runtime is down"),
         **of_scale_ups(),

@@ -28,7 +28,7 @@ def tables() -> dict[str, tuple[Collection[str], Applying]]:
     for module in pkgutil.iter_modules(grid.diagnosis.__path__):
         for name, table in vars(importlib.import_module(f"grid.diagnosis.{module.name}")).items():
             if isinstance(table, RuleTable) and not (
-                name == "NODE_FAULTS" and module.name != "exits"
+                name == "NODE_FAULTS" and module.name != "nodefaults"
             ):  # imported there
                 by_name[f"{module.name}.{name}"] = table.keys, of_table(table, folded=table is images.PULL_FAILURES)
     return by_name

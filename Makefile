@@ -84,6 +84,7 @@ texts: ## print every text of the product that a person may read, by file
 
 COMPILE := $(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: ## resolve the dependencies of pyproject.toml again
+	@echo 'uv>=0.13,<1' | $(COMPILE) -o requirements-uv.lock -
 	$(COMPILE) -o requirements.lock pyproject.toml
 	$(COMPILE) --extra otel -c requirements.lock -o requirements-otel.lock pyproject.toml
 	$(COMPILE) --allow-unsafe --extra otel --extra dev -c requirements-otel.lock -o requirements-dev.lock pyproject.toml

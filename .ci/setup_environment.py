@@ -15,6 +15,7 @@ import time
 NEEDED = (3, 11)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
+UV_LOCK = "requirements-uv.lock"
 LOCKS = {"run": "requirements.lock", "dev": "requirements-dev.lock"}
 
 
@@ -60,10 +61,14 @@ def install(lock):
             if file.read() == wanted:
                 return
     began = time.time()
-    print("Installing the packages of %s (once, about a minute) ..." % lock, end=" ", flush=True)
-    pip = [os.path.join(VENV, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # Of a success nobody reads what pip warns of.
-    result = subprocess.run(pip + ["--require-hashes", "-r", path], capture_output=True, text=True)
+    print("Installing the packages of %s (once) ..." % lock, end=" ", flush=True)
+    python = os.path.join(VENV, "bin", "python")
+    # uv installs in seconds what takes pip half a minute. Where it cannot be had, or does not serve here, the installer takes pip.
+    uv = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+    subprocess.run(uv + ["--require-hashes", "-r", os.path.join(ROOT, UV_LOCK)], capture_output=True)
+    installer = [python, "-m", "grid.sandbox.installer", "--require-hashes", "-r", path]
+    # Of a success nobody reads what the installer warns of.
+    result = subprocess.run(installer, cwd=ROOT, capture_output=True, text=True)
     if result.returncode:
         print("failed.", flush=True)
         print((result.stdout + result.stderr).strip(), file=sys.stderr)

@@ -12,17 +12,18 @@ import logging
 import os
 import shutil
 import signal
-import sys
 import time
 import venv
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from grid.core.regexes import RepeatedExpression
 from grid.sandbox import programs
 from grid.sandbox.images import Image, ImageCatalogue
+from grid.sandbox.installer import pip_command, uv_command
 from grid.sandbox.layers import make_layer
 from grid.sandbox.needs import Unmet, find, link
 from grid.sandbox.nodeprograms import InstallFailed, install
@@ -30,6 +31,7 @@ from grid.sandbox.nodeprograms import InstallFailed, install
 logger = logging.getLogger(__name__)
 
 _MARKER = "image.json"
+_PACKAGES = "packages"
 _LOCK_POLL_SECONDS = 0.2
 _ERROR_LINES = 20
 _LONGEST_ERROR = 500
@@ -155,7 +157,7 @@ class ImageStore:
             except InstallFailed as error:
                 raise PullFailed(f'installing "{image.name}" failed: {error}'[:_LONGEST_ERROR]) from error
         if image.requirements:
-            await _install(place, image, lock, log)
+            await _install(place, image, self.directory / _PACKAGES, lock, log)
             _start_kernels_safely(place)
         link(programs, place / "bin")
         size = await asyncio.to_thread(_size_of, place)
@@ -167,18 +169,15 @@ class ImageStore:
         return PulledImage(image, place, size)
 
 
-async def _install(place: Path, image: Image, lock: int, log: bytearray | None) -> None:
+async def _install(place: Path, image: Image, packages: Path, lock: int, log: bytearray | None) -> None:
+    """Install what the image requires. What uv fetched is kept in the folder of `packages`, whose files its images share."""
+    python, environment = place / "bin" / "python", installer_environment(os.environ)
+    command, variables = [*pip_command(python), *(() if log is not None else ("--quiet",))], environment
+    # A build's log and choice of versions are pip's, as on any other cluster.
+    if log is None and (uv := await asyncio.to_thread(uv_command, python, environment)) is not None:
+        command, variables = [*uv[0], "--quiet"], {**uv[1], "UV_CACHE_DIR": str(packages)}
     done = await programs.run(
-        (
-            *(sys.executable, "-I", "-m", "pip", "--python", str(place / "bin" / "python"), "install"),
-            *("--no-input", "--no-color", "--disable-pip-version-check", "--progress-bar=off"),
-            *(() if log is not None else ("--quiet",)),
-            *("--", *image.requirements),
-        ),
-        env=installer_environment(os.environ),
-        longest=_LONGEST_OUTPUT,
-        pass_fds=(lock,),
-        output=log,
+        (*command, "--", *image.requirements), env=variables, longest=_LONGEST_OUTPUT, pass_fds=(lock,), output=log
     )
     if done.code < 0:
         name = signal.Signals(-done.code).name
@@ -214,9 +213,12 @@ def installer_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _last_error(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR:")]
-    return (errors or lines or ["the installer said nothing"])[-1][:_LONGEST_ERROR]
+    """Return the last error with the lines that are indented below it, in which uv says the cause."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()] or ["the installer said nothing"]
+    errors = [number for number, line in enumerate(lines) if line.lower().startswith("error:")]
+    first = errors[-1] if errors else len(lines) - 1
+    causes = takewhile(lambda line: line[0].isspace(), lines[first + 1 :])
+    return " ".join([lines[first].strip(), *(line.strip() for line in causes)])[:_LONGEST_ERROR]
 
 
 def _size_of(directory: Path) -> int:

@@ -13,7 +13,7 @@ from aiohttp import WSMsgType
 from yarl import URL
 
 from dashboard.proxy.gate import Ending
-from dashboard.proxy.headers import Headers, decode, encode, first, for_aiohttp, to_browser
+from dashboard.proxy.headers import Headers, first, for_aiohttp, to_browser
 from dashboard.proxy.measured import answered_by_program, is_answered
 from dashboard.proxy.path_prefix import PathPrefix
 from dashboard.proxy.upstream import BrokenAnswer, Cut, HungUp, ProgramConnection, ProgramConnections, head
@@ -120,11 +120,11 @@ async def _exchange(
 
 
 async def _answer(connection: ProgramConnection, scope: Scope, send: Send, route: Route) -> None:
-    headers = to_browser(decode(connection.headers), path_prefix=route.path_prefix, asked=route.path)
+    headers = to_browser(connection.headers, path_prefix=route.path_prefix, asked=route.path)
     if connection.status in _BODILESS:  # some servers send the length of the omitted body, for which ours would wait
-        headers = [(name, value) for name, value in headers if name != "content-length"]
+        headers = [(name, value) for name, value in headers if name != b"content-length"]
     answered_by_program(scope)
-    await send({"type": "http.response.start", "status": connection.status, "headers": encode(headers)})
+    await send({"type": "http.response.start", "status": connection.status, "headers": headers})
     more = True
     while more:
         try:

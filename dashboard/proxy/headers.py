@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import AnyStr
 
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 from grid.core.origins import Origins
-from grid.core.regexes import Expression
 from grid.executions.front import STATE_HEADER, TOKEN_HEADER
 
 Headers = list[tuple[str, str]]
+RawHeaders = list[tuple[bytes, bytes]]
 NO_HEADERS: Headers = []
 
 # Connection-level headers end at each hop: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
@@ -31,20 +32,26 @@ _OURS = frozenset(
 _EXPECT = frozenset({"expect"})
 _NOT_PASSED = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | {"cookie", "content-length"}
 # Headers that would reach beyond the program: they clear our cookie, affect all host names below, or let pages share an origin.
-_FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "origin-agent-cluster"})
+_FAR_REACHING = frozenset({b"clear-site-data", b"strict-transport-security", b"origin-agent-cluster"})
+_NOT_ANSWERED = _FAR_REACHING | {name.encode() for name in _HOP_BY_HOP}
+_REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location"})
 # Defaults that the program may override: no other origin may hold its windows or load its files.
-_KEPT_APART = {"cross-origin-opener-policy": "same-origin-allow-popups", "cross-origin-resource-policy": "same-origin"}
+_KEPT_APART = {
+    b"cross-origin-opener-policy": b"same-origin-allow-popups",
+    b"cross-origin-resource-policy": b"same-origin",
+}
 # Lenient parsers accept control characters within a value; the next hop may take them for the end of a line.
-_CONTROL = Expression(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL = bytes({*range(0x20), 0x7F} - {ord("\t")})
 # Our own cookies are never sent to a program and never accepted from one. On https their names begin with `__Host-`, so that browsers
 # accept them from this host only: a program on a sibling host name cannot replace a visitor's cookie with one for the parent domain.
 _SECRET, _OPENER = "grid_workspace", "grid_opener"
 _HOST = "__Host-"
+_OUR_COOKIES = ("grid_", f"{_HOST.lower()}grid_", "__secure-grid_")
 
 
 def is_ours(name: str) -> bool:
     """Return whether a cookie's name is one of the proxy's, in upper or lower case, because browsers compare the prefixes so."""
-    return name.strip().lower().startswith(("grid_", f"{_HOST.lower()}grid_", "__secure-grid_"))
+    return name.strip().lower().startswith(_OUR_COOKIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ def decode(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
     return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
 
 
-def encode(headers: Headers) -> list[tuple[bytes, bytes]]:
+def encode(headers: Headers) -> RawHeaders:
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
@@ -122,7 +129,7 @@ def to_upstream(
     headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix, for_front: Headers
 ) -> Headers:
     """Return the request headers for the user's server: with the pod's token, and without our cookies and what is for this hop."""
-    dropped = _NOT_PASSED | _named_in_connection(headers)
+    dropped = _ending_here(_NOT_PASSED, [value for name, value in headers if name == "connection"], ",")
     passed = [(name, value) for name, value in headers if name not in dropped]
     if kept := [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]:
         passed.append(("cookie", "; ".join(kept)))
@@ -153,30 +160,37 @@ def _as_utf8(value: str) -> str:
         return value
 
 
-def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: str = "/") -> Headers:
+def to_browser(headers: RawHeaders, *, path_prefix: PathPrefix = NO_PREFIX, asked: str = "/") -> RawHeaders:
     """Return the response headers for the browser. User code may set its own cookies, never ours and never with a Domain. `asked` is the
-    path requested from the program, to which its redirects are relative."""
-    dropped = _HOP_BY_HOP | _FAR_REACHING | _named_in_connection(headers)
-    passed: Headers = []
-    for name, value in headers:
-        lowered = name.lower()
-        if lowered in dropped or (not value.isprintable() and _CONTROL.search(value)):
+    path requested from the program, to which its redirects are relative. Only what may be rewritten is decoded, which is little."""
+    lowered = [(name.lower(), value) for name, value in headers]
+    dropped = _ending_here(_NOT_ANSWERED, [value for name, value in lowered if name == b"connection"], b",")
+    if _has_control(b"".join([value for _, value in lowered])):  # rarely, so that one look for all is cheaper
+        lowered = [(name, value) for name, value in lowered if not _has_control(value)]
+    passed: RawHeaders = []
+    for name, value in lowered:
+        if name in dropped:
             continue
-        if lowered == "set-cookie":
-            if cookie := _host_only(value, path=f"{path_prefix.prefix}/" if path_prefix.prefix else ""):
-                passed.append((lowered, cookie))
-        elif lowered in ("location", "content-location"):
-            location = path_prefix.location(value, asked=asked)
-            if location is not None:
-                passed.append((lowered, location))
-        else:
-            passed.append((lowered, value))
+        if name not in _REWRITTEN:
+            passed.append((name, value))
+        elif text := _rewritten(name, value.decode("latin-1"), path_prefix, asked):
+            passed.append((name, text.encode("latin-1")))
     given = {name for name, _ in passed}
     passed += [(name, value) for name, value in _KEPT_APART.items() if name not in given]
     # Policies add up: the program's own one stays in force.
-    passed.append(("content-security-policy", path_prefix.policy))
-    passed.append(("origin-agent-cluster", "?1"))  # so that two pages cannot join origins by document.domain
+    passed.append((b"content-security-policy", path_prefix.policy.encode()))
+    passed.append((b"origin-agent-cluster", b"?1"))  # so that two pages cannot join origins by document.domain
     return passed
+
+
+def _has_control(value: bytes) -> bool:
+    return len(value.translate(None, _CONTROL)) < len(value)
+
+
+def _rewritten(name: bytes, value: str, path_prefix: PathPrefix, asked: str) -> str | None:
+    if name == b"set-cookie":
+        return _host_only(value, path=f"{path_prefix.prefix}/" if path_prefix.prefix else "")
+    return path_prefix.location(value, asked=asked)
 
 
 def _host_only(value: str, *, path: str) -> str:
@@ -192,7 +206,7 @@ def _host_only(value: str, *, path: str) -> str:
     return "; ".join([pair, *kept, *([f"Path={path}"] if path else [])])
 
 
-def _named_in_connection(headers: Headers) -> frozenset[str]:
-    """Return the names of headers that the Connection header declares to be for this hop only."""
-    named = [value for name, value in headers if name.lower() == "connection"]
-    return frozenset(part.strip().lower() for part in ",".join(named).split(",")) if named else frozenset()
+def _ending_here(always: frozenset[AnyStr], named: list[AnyStr], comma: AnyStr) -> frozenset[AnyStr]:
+    """Return the names of headers that are for this hop only: `always`, and what Connection headers declare to be so."""
+    names = {part.strip().lower() for part in comma.join(named).split(comma)} if named else set()
+    return always if names <= always else always | names

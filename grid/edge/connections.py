@@ -7,8 +7,7 @@ import asyncio
 import ipaddress
 import logging
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -85,15 +84,26 @@ class Counts(Counter[Hashable]):
         else:
             self.pop(key, None)
 
-    @contextmanager
-    def held(self, *keys: Hashable) -> Iterator[None]:
-        for key in keys:
-            self[key] = self.get(key, 0) + 1
-        try:
-            yield
-        finally:
-            for key in keys:
-                self.remove(key)
+    def held(self, keys: Sequence[Hashable]) -> "_Held":
+        """Return a context in which each of these is counted once more."""
+        return _Held(self, keys)
+
+
+class _Held:
+    """Each request enters one: a generator would take thrice as long."""
+
+    __slots__ = ("_counts", "_keys")
+
+    def __init__(self, counts: Counts, keys: Sequence[Hashable]) -> None:
+        self._counts, self._keys = counts, keys
+
+    def __enter__(self) -> None:
+        for key in self._keys:
+            self._counts[key] = self._counts.get(key, 0) + 1
+
+    def __exit__(self, *_exception: object) -> None:
+        for key in self._keys:
+            self._counts.remove(key)
 
 
 class Connection(Protocol):

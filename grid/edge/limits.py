@@ -148,8 +148,9 @@ class RequestLimits:
             return await _read(bodies, scope, receive, bodies.seconds, is_anonymous=is_anonymous)
 
     def _session(self, scope: Scope) -> str:
-        values = (value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
-        cookies = parse_cookie("; ".join(values))
+        if not (text := header(scope, b"cookie", joint=b"; ")):
+            return ""
+        cookies = parse_cookie(text)
         return next((cookies[name] for name in self.cookies if cookies.get(name)), "")
 
     def _shares_of(self, kind: str, session: str, address: str) -> AbstractContextManager[None]:
@@ -166,7 +167,7 @@ class RequestLimits:
         for key, most in wanted:
             if self._open.get(key, 0) >= most:
                 raise BodyRefused(_too_many(key[0], key[1], most), value=f"{most} open")
-        return self._open.held(*(key for key, _ in wanted))
+        return self._open.held([key for key, _ in wanted])
 
 
 def _has_body(scope: Scope) -> bool:

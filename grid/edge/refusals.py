@@ -58,9 +58,10 @@ class Refusal:
         logger.warning(words, self.status, self.reason, cleaned(asked), cleaned(client), wrong)
 
 
-def header(scope: Scope, name: bytes) -> str:
+def header(scope: Scope, name: bytes, *, joint: bytes = b", ") -> str:
     """Return the values of a header, joined as HTTP says; `name` is in lower case, as names in a scope are."""
-    return ", ".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
+    values = [value for key, value in scope["headers"] if key == name]
+    return joint.join(values).decode("latin-1") if values else ""
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal, *, value: str = "") -> None:

@@ -66,6 +66,7 @@ _proxied = _page_times(
     "From a request to the proxy until its answer began; a program's own 502, 503 and 504 are counted as 500.",
     ["code"],
 )
+_proxied_as = cache(_proxied.labels)  # each request asks
 PROXY_WEBSOCKETS = _gauge("compute_grid_proxy_websockets", "Open websockets of people's programs.")
 _launches = _counter("compute_grid_launches", "Executions that were launched.", ["kind"])
 _admissions = _counter(
@@ -158,7 +159,7 @@ def on_screen(page: str, seconds: float) -> None:
 
 def proxied(code: int, seconds: float) -> None:
     """Count what the proxy answered, to a request or to one for a websocket (101)."""
-    _proxied.labels(CODES.get(code, OTHER)).observe(seconds)
+    _proxied_as(CODES.get(code, OTHER)).observe(seconds)
 
 
 def launched(kind: str) -> None:

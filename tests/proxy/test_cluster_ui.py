@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from yarl import URL
 
 from dashboard.proxy.gate import Target
-from dashboard.proxy.headers import to_browser, to_upstream
+from dashboard.proxy.headers import decode, to_browser, to_upstream
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 from grid.core.origins import Origins
 from grid.sharing.grants import Passage
@@ -289,12 +289,12 @@ def test_program_gets_only_the_true_removed_prefix() -> None:
 
 
 def test_a_cookie_of_a_cluster_stays_with_it() -> None:
-    passed = to_browser([("Set-Cookie", "JSESSIONID=1; Path=/; HttpOnly")], path_prefix=STRIPPED)
-    assert passed[0] == ("set-cookie", "JSESSIONID=1; HttpOnly; Path=/w/abc/")
+    passed = to_browser([(b"Set-Cookie", b"JSESSIONID=1; Path=/; HttpOnly")], path_prefix=STRIPPED)
+    assert passed[0] == (b"set-cookie", b"JSESSIONID=1; HttpOnly; Path=/w/abc/")
 
 
 def test_shared_origin_policy_restricts_reach_of_cluster_page() -> None:
-    policy = dict(to_browser([], path_prefix=STRIPPED))["content-security-policy"]
+    policy = dict(decode(to_browser([], path_prefix=STRIPPED)))["content-security-policy"]
     assert "connect-src http://w.test:8001/w/abc/ ws://w.test:8001/w/abc/;" in policy
     assert "allow-popups" not in policy
-    assert dict(to_browser([], path_prefix=NO_PREFIX))["content-security-policy"] == "frame-ancestors 'self'"
+    assert dict(decode(to_browser([], path_prefix=NO_PREFIX)))["content-security-policy"] == "frame-ancestors 'self'"

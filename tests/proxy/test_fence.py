@@ -9,7 +9,7 @@ import pytest
 from yarl import URL
 
 from dashboard.proxy.gate import Target
-from dashboard.proxy.headers import cookies, decode, for_aiohttp, to_browser, to_upstream
+from dashboard.proxy.headers import cookies, decode, encode, for_aiohttp, to_browser, to_upstream
 from dashboard.proxy.path_prefix import NO_PREFIX
 from dashboard.proxy.upstream import head
 from grid.core.origins import Origins
@@ -135,7 +135,7 @@ def upstream(*headers: tuple[str, str]) -> dict[str, str]:
 def to_a_browser(*headers: tuple[str, str]) -> list[tuple[str, str]]:
     """What passes of these, without what every answer gets."""
     always = to_browser([])
-    return [header for header in to_browser(list(headers)) if header not in always]
+    return decode(header for header in to_browser(encode([*headers])) if header not in always)
 
 
 def test_our_cookies_stay_here_and_user_codes_cookies_pass() -> None:

@@ -32,6 +32,7 @@ SCRIPTS = {
         "MIT",
         "https://github.com/leeoniya/uPlot",
     ),
+    "inter-ui": (ROOT / "static/vendor/inter/README.md", r"`inter-ui` ([\d.]+\d)", "OFL-1.1", "https://rsms.me/inter/"),
 }
 # Of packages whose metadata name none: as their own licence files say.
 LICENCES = {"protobuf": "BSD-3-Clause"}

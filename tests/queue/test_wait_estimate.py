@@ -20,7 +20,7 @@ from grid.queue.wait_estimate.inputs import Key, SurvivalCurve, WaitFacts, Work
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import Accuracy, accuracy_of, keep_predictions, read_accuracy
 from grid.queue.wait_estimate.reading import WaitRow, facts_of, read_facts
-from grid.queue.wait_estimate.simulation import Holder, Simulation
+from grid.queue.wait_estimate.simulation import Holder, Simulation, Taken
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.world import World, in_world
 from tests.queue.queues import moved_snapshots, waiting
@@ -55,7 +55,7 @@ def test_launch_that_admission_would_take_starts_now(snapshot: QuotaSnapshot) ->
     free = QuotaSnapshot(
         snapshot.waiting, (), snapshot.slots_per_user, snapshot.tier_maximum, last_served=snapshot.last_served
     )
-    starts = Simulation(free, [], lambda unit: inf).starts()
+    starts = Simulation(free, Taken(free, []), [], lambda unit: inf).starts()
     admitted = admit(free).admitted
     if len({unit.tiers for unit in snapshot.waiting}) <= 1 and all(unit.slots == 1 for unit in snapshot.waiting):
         assert set(starts) == set(admitted)
@@ -65,7 +65,8 @@ def test_launch_that_admission_would_take_starts_now(snapshot: QuotaSnapshot) ->
 
 @given(moved_snapshots())
 def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapshot) -> None:
-    starts = Simulation(snapshot, [(5.0, Holder(1, ("small",), 2))], lambda unit: 10.0).starts()
+    held = Holder(1, ("small",), 2)
+    starts = Simulation(snapshot, Taken(snapshot, [held]), [(5.0, held)], lambda unit: 10.0).starts()
     possible = {
         unit.execution_id
         for unit in snapshot.waiting
@@ -78,8 +79,10 @@ def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapsh
 
 def test_queue_before_a_single_place_is_served_in_sequence() -> None:
     queue = QuotaSnapshot(tuple(waiting(name, after=place) for place, name in enumerate("abc")), (), 9, {"small": 1})
-    starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda unit: 100.0).starts()
+    held = Holder(2, ("small",), 1)
+    starts = Simulation(queue, Taken(queue, [held]), [(30.0, held)], lambda unit: 100.0).starts()
     assert starts == {"a": 30, "b": 130, "c": 230}
+    assert Simulation(queue, Taken(queue, [held]), [], lambda unit: 100.0).starts() == {}
 
 
 @given(moved_snapshots())

@@ -13,7 +13,7 @@ from grid.queue.gate import HELD, TAKEN_OVER, held_words, words_of
 from grid.queue.quota import QueuedUnit
 from grid.queue.wait_estimate import inputs, starting
 from grid.queue.wait_estimate.inputs import SurvivalCurve, WaitEstimate, WaitFacts, Work, chance, curve_of, in_words
-from grid.queue.wait_estimate.simulation import Simulation
+from grid.queue.wait_estimate.simulation import Simulation, Taken
 from grid.queue.wait_estimate.starting import USUAL_START, RoomRuns
 from grid.usage.budgets.rules import CLOSED
 
@@ -53,7 +53,9 @@ def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
     decisions = quota.admit(facts.snapshot)
     positions = {id: place for place, id in enumerate(quota.order(facts.snapshot), 1)}
     most = _STEPS // (len(facts.snapshot.waiting) + len(holders) + 1)
-    runs = [_run(facts, holders, curves, number) for number in range(max(_FEWEST_RUNS, min(_MOST_RUNS, most)))]
+    taken = Taken(facts.snapshot, (work.holder for work in holders))
+    ending = [work for work in holders if curves[work.id] is not None or work.ends_within < inf]
+    runs = [_run(facts, taken, ending, curves, number) for number in range(max(_FEWEST_RUNS, min(_MOST_RUNS, most)))]
     left = _UsualRest(holders, curves)
     for unit in facts.snapshot.waiting:
         refused = decisions.refused.get(unit.execution_id)
@@ -92,7 +94,7 @@ def _met_by(facts: WaitFacts, id: str) -> WaitFacts:
 
 
 def _run(
-    facts: WaitFacts, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None], number: int
+    facts: WaitFacts, taken: Taken, ending: Sequence[Work], curves: Mapping[str, SurvivalCurve | None], number: int
 ) -> Mapping[str, float]:
     def life(work: Work) -> float:
         drawn, curve = (work.id, work.age, number), curves[work.id]
@@ -105,7 +107,8 @@ def _run(
     def holds(unit: QueuedUnit) -> float:
         return max(life(facts.works[part.execution_id]) for part in unit.parts)
 
-    return Simulation(facts.snapshot, [(life(work), work.holder) for work in holders], holds).starts()
+    ends = [(seconds, work.holder) for work in ending if (seconds := life(work)) < inf]
+    return Simulation(facts.snapshot, taken, ends, holds).starts()
 
 
 class _UsualRest:

@@ -4,7 +4,7 @@ before each tier. So its cost grows with what ends and starts, not with its squa
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
@@ -23,26 +23,38 @@ class Holder:
     slots: int
 
 
+class Taken:
+    """What is taken at the beginning of each run: the slots of each user, and what is left of the places on each tier with a maximum."""
+
+    def __init__(self, snapshot: QuotaSnapshot, holders: Iterable[Holder]) -> None:
+        self.slots: Counter[int] = Counter()
+        self.places = dict(snapshot.tier_maximum)
+        for holder in holders:
+            self.slots[holder.user] += holder.slots
+            for tier in self.places.keys() & holder.tiers:
+                self.places[tier] -= holder.tiers.count(tier)
+
+
 class Simulation:
-    """One run. `starts` returns the seconds until each unit starts; a unit that never does is not in it."""
+    """One run. `ends` say after how many seconds which holder gives back what it has `taken`; others never do. `starts` returns
+    the seconds until each unit starts; a unit that never does is not in it."""
 
     def __init__(
-        self, snapshot: QuotaSnapshot, holders: Sequence[tuple[float, Holder]], holds: Callable[[QueuedUnit], float]
+        self,
+        snapshot: QuotaSnapshot,
+        taken: Taken,
+        ends: Iterable[tuple[float, Holder]],
+        holds: Callable[[QueuedUnit], float],
     ) -> None:
         waiting = [unit for unit in snapshot.waiting if unit.closed is None]
         self._snapshot = snapshot
         self._holds = holds
         self._before = precedences(waiting)
         self._served: dict[tuple[int, str], float] = {}
-        self._slots: Counter[int] = Counter()
-        self._places = dict(snapshot.tier_maximum)
-        self._ends = [(seconds, place, holder) for place, (seconds, holder) in enumerate(holders) if seconds < inf]
-        for _, holder in holders:
-            self._slots[holder.user] += holder.slots
-            if self._places:
-                self._take_places(holder.tiers, 1)
+        self._slots, self._places = taken.slots.copy(), dict(taken.places)
+        self._ends = [(seconds, place, holder) for place, (seconds, holder) in enumerate(ends)]
         heapq.heapify(self._ends)
-        self._number = len(holders)
+        self._number = len(self._ends)
         self._lines = {user: _lines_of(line, self._places, snapshot) for user, line in lines(waiting).items()}
         self._left = sum(len(line) for lines in self._lines.values() for line in lines.values())
         self._before_tier: dict[str, list[tuple[_Key, int, tuple[str, ...]]]] = {tier: [] for tier in self._places}

@@ -147,7 +147,7 @@ def work() -> Mapping[str, Callable[[], object]]:
         "web: all that lists show": lambda: read_rows(NOW),
         "web: one row that was written": lambda: read_rows(NOW, ids={"e000000001"}),
         "web: free slots of a user": lambda: slots_of(owner),
-        "web: what runs on each tier": running_by_tier,
+        "web: what runs on each tier": lambda: running_by_tier(snapshot.held_slots()),
         "web: who would no longer fit": lambda: outgrown(HardwareTier.objects.all(), {}, {}),
     }
 

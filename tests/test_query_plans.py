@@ -62,6 +62,7 @@ from grid.notifications.deliveries import record_result, take_due
 from grid.notifications.letters import SENT, SendResult
 from grid.projects import departures
 from grid.queue.launches import why_not_launch
+from grid.queue.snapshot import held_slots
 from grid.queue.wait_estimate import outcomes
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import start_waits
@@ -257,7 +258,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "what somebody launched last": lambda shop: last_launches(shop.people.owner),
     "free slots": lambda shop: slots_of(shop.people.owner),
     "places of a rush plan that launches have taken": lambda shop: taken_since(shop.tier.pk, NOW),
-    "what runs on a tier": lambda shop: running_by_tier(),
+    "what runs on a tier": lambda shop: running_by_tier(held_slots()),
     "the history of all": lambda shop: ended_page(viewer(shop.people.operator), ENDED),
     "what failed on a node": lambda shop: failed_on("node-a", NOW),
     "the history of a person": lambda shop: ended_page(viewer(shop.people.teammate), ENDED),

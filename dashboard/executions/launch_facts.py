@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
+from itertools import chain
 from math import inf
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 
 from dashboard.announcements.records import coming_maintenance
@@ -29,7 +29,6 @@ from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
 from grid.core.wording import plural
 from grid.core.workqueue import in_slices
-from grid.database.prepared import Prepared
 from grid.diagnosis.launchfit import FitCode, LaunchPool, PodPlan, Pools
 from grid.diagnosis.launchplaces import RoomTally
 from grid.diagnosis.nodeimages import ImagePull, image_on, reports_all
@@ -44,12 +43,13 @@ from grid.models import CheckOutcome, Environment, Execution, HardwareTier, Laun
 from grid.models.execution import HOLDS_SLOTS
 from grid.queue.gate import refusal
 from grid.queue.launches import look_ahead
+from grid.queue.snapshot import Holdings, held_slots
 from grid.queue.wait_estimate import observing
 from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker, fits
 from grid.queue.wait_estimate.observing import Observed
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.starts import room_beside, waiting_for_room
-from grid.starts.startuphistory import image_size, usual_node_start, usual_pace, usual_start
+from grid.starts.startuphistory import RecentStart, image_size, recent_starts, usual_node_start, usual_pace, usual_start
 
 _STARTS: frozenset[FitCode] = frozenset({"starts_now", "needs_nodes", "waits_for_room"})
 # Some 2 ms of the loop: of nodes that are only counted, and of those whose images are looked for.
@@ -85,17 +85,23 @@ def last_launches(user: User) -> LastLaunches:
 
 
 def with_waits(
-    question: launch.FitQuestion, code: FitCode, unit: Sequence[Execution], runtime: Runtime, now: datetime
+    question: launch.FitQuestion,
+    code: FitCode,
+    unit: Sequence[Execution],
+    runtime: Runtime,
+    now: datetime,
+    of_pool: Sequence[RecentStart],
 ) -> launch.FitQuestion:
-    """Return the question with what is known of the start of a launch for which the answer is `code`. Call it in a thread."""
+    """Return the question with what is known of the start of a launch for which the answer is `code`, from the recent starts of the pool
+    of its first pod. Call it in a thread."""
     if code not in _STARTS:
         return question
     first, plan = unit[0], question.pods[0]
-    tier, environment = first.head_tier_id or first.tier_id, first.environment_id
+    of_choice = recent_starts(tier=first.head_tier_id or first.tier_id, environment=first.environment_id)
     image = parse_spec(first).environment.image
     is_missing, seen_size = async_to_sync(_image)(runtime, plan, image, has_room=code == "starts_now")
-    size = seen_size or image_size(tier=tier, environment=environment, image=image)
-    pace = usual_pace(plan.pool) if size else None
+    size = seen_size or image_size(of_choice, image)
+    pace = usual_pace(of_pool) if size else None
     seconds = size * pace if size and pace is not None else None
     pull = seconds if is_missing and code == "starts_now" else None
     expected = question.expected
@@ -106,7 +112,7 @@ def with_waits(
     return replace(
         question,
         expected=expected,
-        usual_start=usual_start(tier=tier, environment=environment, pull=pull),
+        usual_start=usual_start(of_choice, pull=pull),
         pull=ImagePull(size, seconds, is_missing=is_missing),
     )
 
@@ -181,20 +187,24 @@ async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str,
 
 
 def card_of(
-    form: LaunchForm, held: launch.Slots, known: launch.ClusterKnown, running: Mapping[str, int]
+    form: LaunchForm, held: launch.Slots, known: launch.ClusterKnown, holding: Holdings
 ) -> launch.FitCard | None:
-    """Return the card for what a bound form asks; None while something of it is missing. Reads the database."""
+    """Return the card for what a bound form asks; None while something of it is missing. Reads the database, but for what is `holding`
+    slots in each data plane."""
     if not form.is_valid():
         return None
     now = timezone.now()
     unit = drafted(form, now)
-    question = question_of(form, unit, running, now)
+    question = question_of(form, unit, holding, now)
     if known.pools is None:
         return launch.fit_card(question, known, held)
-    starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
-    pools = {name: replace(pool, start_seconds=starts.get(name)) for name, pool in known.pools.items()}
+    starts = {name: recent_starts(node_pool=name) for name in {plan.pool for plan in question.pods}}
+    pools = dict(known.pools)
+    for name in starts.keys() & pools.keys():
+        pools[name] = replace(pools[name], start_seconds=usual_node_start(starts[name]))
     known, runtime = replace(known, pools=pools), get_runtime()
-    question = with_waits(question, launch.fit_card(question, known, held).fit.code, unit, runtime, now)
+    code, of_first = launch.fit_card(question, known, held).fit.code, starts[question.pods[0].pool]
+    question = with_waits(question, code, unit, runtime, now, of_first)
     if stands_still(runtime):
         question = replace(question, expected=(STANDS_STILL.sentence,), usual_start=None)
     return launch.fit_card(question, known, held)
@@ -208,24 +218,19 @@ def slots_of(user: User) -> launch.Slots:
     return launch.slots(used=used, queued=queued, maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER))
 
 
-def running_by_tier() -> dict[str, int]:
+def running_by_tier(holding: Holdings) -> dict[str, int]:
     """Return how many executions hold slots, by tier; as in the queue, a cluster whose head has another tier counts on both."""
     counts = Counter[str]()
-    for tier, head_tier, count in _running_by_tiers():
-        counts.update(dict.fromkeys({tier, head_tier or tier}, count))
+    for held in chain.from_iterable(holding.values()):
+        counts[held.tier] += held.executions
     return counts
-
-
-@partial(Prepared, 0)
-def _running_by_tiers() -> "QuerySet[Execution, tuple[str, str | None, int]]":
-    return Execution.objects.holding_slots().order_by().values_list("tier_id", "head_tier_id").annotate(Count("pk"))
 
 
 def tier_cards(
     tiers: Iterable[HardwareTier], *, chosen: str, pools: Pools | None, running: Mapping[str, int] | None = None
 ) -> list[launch.TierCard]:
     """Return a card for each tier. `pools` is None while the cluster is unknown; what is `running` on each is read when not given."""
-    running = running_by_tier() if running is None else running
+    running = running_by_tier(held_slots()) if running is None else running
     return [
         launch.TierCard(
             tier,
@@ -261,7 +266,7 @@ def check_of(form: LaunchForm, known: launch.ClusterKnown, *, is_awaited: bool) 
         return None if is_awaited else launch.TOO_OFTEN
     never_starts = ""  # why the card says that no node takes the launch, now or ever
     if check.outcome == CheckOutcome.CONFIRMED:
-        question = question_of(form, drafted(form, now), {}, now)
+        question = question_of(form, drafted(form, now), held_slots(), now)
         answer = launch.fit_card(question, known, slots_of(form.user)).fit
         never_starts = answer.sentence if answer.code in ("never_fits", "no_nodes") else ""
     return launch.check_line(
@@ -274,11 +279,9 @@ def check_of(form: LaunchForm, known: launch.ClusterKnown, *, is_awaited: bool) 
     )
 
 
-def question_of(
-    form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], now: datetime
-) -> launch.FitQuestion:
+def question_of(form: LaunchForm, unit: Sequence[Execution], holding: Holdings, now: datetime) -> launch.FitQuestion:
     """Return the question that a valid form asks, whose launch would store the `unit`. Reads the database."""
-    preview, outlook = Preview.of(unit), look_ahead(unit, now)
+    preview, outlook = Preview.of(unit), look_ahead(unit, now, holding=holding)
     pods, spec = preview.pods(), preview.specs[0]
     price = sum((row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit), Decimal(0))
     closed, queue = outlook.closed, outlook.place
@@ -301,7 +304,7 @@ def question_of(
         coming=coming_maintenance(now),
         sidecars=preview.sidecars(),
         price_of_sidecars=spec.price_beside,
-        choices=tuple(_choices(form, pods, running, spec)),
+        choices=tuple(_choices(form, pods, running_by_tier(holding), spec)),
     )
 
 

@@ -25,7 +25,7 @@ from grid.kube.objects import Pod, Toleration
 from grid.models import AuditEntry, HardwareTier, RushPlan, User
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime
-from grid.starts.startuphistory import image_size, slow_node_start, slow_pull
+from grid.starts.startuphistory import image_size, recent_starts, slow_node_start, slow_pull
 from grid.tiers.placeholders import warm_hours
 from grid.tiers.rush import ImageNodes, RushFacts, RushTimes, too_many
 from grid.tiers.rushplans import RunningPlan, plan_hours, plan_id, running_plans
@@ -46,7 +46,11 @@ def rush_facts(runtime: Runtime, plan: RushPlan, times: RushTimes) -> RushFacts 
     pool, images, size = known
     known_sidecars = sidecars()
     others = list(_other_places(plan, times, known_sidecars))
-    size = size or image_size(tier=tier.pk, environment=environment.pk, image=environment.image)
+    of_choice, of_pool = (
+        recent_starts(tier=tier.pk, environment=environment.pk),
+        recent_starts(node_pool=tier.node_pool),
+    )
+    size = size or image_size(of_choice, environment.image)
     return RushFacts(
         pool=pool,
         plan=_plan(plan, known_sidecars),
@@ -54,8 +58,8 @@ def rush_facts(runtime: Runtime, plan: RushPlan, times: RushTimes) -> RushFacts 
         price=tier.cost_per_hour,
         pool_others=tuple(pods for pods in others if pods.pool == tier.node_pool),
         others=sum(pods.count for pods in others),
-        node=slow_node_start(tier.node_pool),
-        pull=slow_pull(tier.node_pool, environment.image, size),
+        node=slow_node_start(of_pool),
+        pull=slow_pull(of_pool, environment.image, size),
         images=images,
     )
 

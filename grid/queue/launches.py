@@ -23,7 +23,7 @@ from grid.models.execution import HOLDS_SLOTS
 from grid.queue import gate, snapshot
 from grid.queue.gate import QUEUE_FULL, GateFacts, why_not_start
 from grid.queue.quota import NEVER, QueuedUnit, QuotaSnapshot, admit, tier_pair
-from grid.queue.snapshot import Queue, closed_to_launch, facts_of_queue
+from grid.queue.snapshot import Holdings, Queue, closed_to_launch, facts_of_queue
 
 _SOONER = {
     "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),
@@ -180,9 +180,12 @@ def why_not_launch(unit: Sequence[Execution], now: datetime) -> list[Problem]:
     return [gate.refusal(reason)] if reason is not None else []
 
 
-def look_ahead(unit: Sequence[Execution], now: datetime) -> LaunchOutlook:
-    """Return what the launch would meet, without locking anything: for pages, which decide nothing."""
-    queue, first = snapshot.peek(unit[0].data_plane_id, unit, now=now), unit[0]
+def look_ahead(unit: Sequence[Execution], now: datetime, *, holding: Holdings | None = None) -> LaunchOutlook:
+    """Return what the launch would meet, without locking anything: for pages, which decide nothing. What is `holding` slots in each data
+    plane is read if it is not given."""
+    first = unit[0]
+    held = None if holding is None else holding.get(first.data_plane_id, ())
+    queue = snapshot.peek(first.data_plane_id, unit, now=now, holding=held)
     closed = gate.why_not_launch(queue.facts, first.owner_id, first.project_id)
     closed = closed or why_queue_is_full(unit, now, read=snapshot.peek)
     return LaunchOutlook(closed, _place(queue, unit), queue)

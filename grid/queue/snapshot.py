@@ -1,11 +1,12 @@
 """Reads from the database what decides about the queue: the facts of the gate, and the snapshot for `grid.queue.quota`."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Sum
 
 from grid.announcements.maintenance import current_maintenance, reason_of
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
@@ -22,9 +23,10 @@ from grid.queue.takeover import current_takeover, reason_of as takeover_reason
 from grid.usage.budgets.closing import closed_projects
 
 Unit = tuple[Execution, ...]
+Holdings = Mapping[str, tuple[Holding, ...]]  # what holds slots, by data plane
 
 _NO_ORDER = QueueOrder()  # which decides nothing
-_ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
+_Group = tuple[int, str, str | None, int, int]  # an owner, both tiers, how many executions, and their slots
 
 
 def facts_of_queue(data_plane: str, projects: Collection[str], now: datetime) -> GateFacts:
@@ -82,21 +84,24 @@ def peek(
     *,
     now: datetime,
     users: Collection[int] | None = None,
+    holding: tuple[Holding, ...] | None = None,
     is_locked: bool = False,
 ) -> Queue:
-    """Return the queue of the data plane now, or what these users have in it, with `extra` as if it were queued. Without locks it is for
-    pages and estimates, which decide nothing."""
+    """Return the queue of the data plane now, or what these users have in it, with `extra` as if it were queued; what is `holding` slots is
+    read if it is not given. Without locks it is for pages and estimates, which decide nothing."""
     executions = Execution.objects.in_data_plane(data_plane)
     # The columns that a decision reads and writes; a queue may be long, and rows are wide.
-    rows = executions.queued().order_by("requested_at", "pk").only(
+    rows = executions.queued().order_by().only(
         "kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at", "project_id",
         "revision", "state", "state_since", "reason", "reason_values", "message",
     )  # fmt: skip
     if users is not None:
         rows = rows.filter(owner__in=users)
     if is_locked:
-        rows = rows.select_for_update(no_key=True)
-    units = {unit[0].pk: unit for unit in _units([*rows, *extra])}
+        rows = rows.select_for_update(no_key=True).order_by("requested_at", "pk")
+    # Sorted here: asked for them in order, SQLite looks at all that runs rather than sort the few that wait.
+    in_order = sorted(rows, key=lambda row: (row.requested_at, row.pk))
+    units = {unit[0].pk: unit for unit in _units([*in_order, *extra])}
     owners = {unit[0].owner_id for unit in units.values()}
     if is_locked:
         _lock_owners(owners)
@@ -107,7 +112,7 @@ def peek(
     served = LastAdmission.objects.filter(user_id__in=owners).values_list("user_id", "tier_id", "at")
     snapshot = QuotaSnapshot(
         waiting=tuple(queued_unit(unit, facts, orders.get(id)) for id, unit in units.items()),
-        holding=tuple(_holding(data_plane)),
+        holding=_holding(data_plane) if holding is None else holding,
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _) in maxima.items()},
         tier_names={tier: name for tier, (_, name) in maxima.items()},
@@ -159,23 +164,33 @@ def tier_maxima() -> dict[str, tuple[int, str]]:
     return {tier: (most, name) for tier, most, name in _limited_tiers() if most is not None}
 
 
-def _held(data_plane: Any) -> ExecutionQuerySet:
-    return Execution.objects.in_data_plane(data_plane).holding_slots().order_by()
+def held_slots() -> Holdings:
+    """Return what holds slots in each data plane, for a page that says several things of it."""
+    groups: dict[str, list[_Group]] = {}
+    for data_plane, *group in _all_groups():
+        groups.setdefault(data_plane, []).append(tuple(group))
+    return {data_plane: _holdings(of_plane) for data_plane, of_plane in groups.items()}
 
 
-_sums = Count("pk"), Sum("slots")
-_holders = Prepared(1, lambda plane: _held(plane).values_list("owner_id", "tier_id").annotate(*_sums))
-_on_heads = Prepared(
-    1,
-    lambda plane: _held(plane).filter(_ON_ANOTHER_HEAD_TIER).values_list("owner_id", "head_tier_id").annotate(_sums[0]),
-)
+def _holding(data_plane: str) -> tuple[Holding, ...]:
+    return _holdings(_groups(data_plane))
+
+
+def _holdings(groups: Iterable[_Group]) -> tuple[Holding, ...]:
+    executions, slots = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+    for user, tier, head_tier, count, total in groups:
+        executions.update(dict.fromkeys({(user, tier), (user, head_tier or tier)}, count))
+        slots[user, tier] += total
+    return tuple([Holding(user, tier, count, slots[user, tier]) for (user, tier), count in executions.items()])
+
+
+def _grouped(held: ExecutionQuerySet, *columns: str) -> Any:
+    alike = held.order_by().values_list(*columns, "owner_id", "tier_id", "head_tier_id")
+    return alike.annotate(Count("pk"), Sum("slots"))
+
+
+_groups = Prepared(1, lambda plane: _grouped(Execution.objects.in_data_plane(plane).holding_slots()))
+_all_groups = Prepared(0, lambda: _grouped(Execution.objects.holding_slots(), "data_plane_id"))
 _limited_tiers = Prepared(
     0, lambda: HardwareTier.objects.exclude(maximum_simultaneous=None).values_list("pk", "maximum_simultaneous", "name")
 )
-
-
-def _holding(data_plane: str) -> Iterator[Holding]:
-    for user, tier, count, slots in _holders(data_plane):
-        yield Holding(user, tier, count, slots)
-    for user, head_tier, count in _on_heads(data_plane):
-        yield Holding(user, head_tier or "", count, 0)

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given, strategies as st
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
@@ -14,9 +16,10 @@ from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
 from grid.queue.gate import GateFacts, taken_over, why_not_start
 from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit, order
-from grid.queue.snapshot import take
+from grid.queue.snapshot import peek, take
 from tests.conftest import People, client_of
 from tests.queue.queues import moved_snapshots, waiting
+from tests.starts.startrecords import plan_of
 from tests.support.shop import NOW, OWNER, Shop, admit_waiting
 
 HOUR = timedelta(hours=1)
@@ -251,3 +254,13 @@ def test_takeover_names_its_operator_and_another_gives_it_back(people: People) -
     assert other.post(PAGE, {"do": "back"}).status_code == 422
     assert QueueTakeover.objects.count() == 1
     assert PAGE not in client_of(people.owner).get("/queue/").text
+
+
+def test_those_who_wait_are_found_without_a_look_at_what_runs(shop: Shop) -> None:
+    """In the order of their requests, whichever order the database has."""
+    ids = [shop.launch(after=seconds).pk for seconds in (9, 3, 6)]
+    with CaptureQueriesContext(connection) as queries:
+        queue = peek(LOCAL, now=NOW)
+    assert list(queue.units) == [ids[1], ids[2], ids[0]]
+    asked = queries[0]["sql"]
+    assert "unsettled_by_state " in plan_of(asked) or connection.vendor == "postgresql"

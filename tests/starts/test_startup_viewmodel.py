@@ -143,44 +143,44 @@ def test_a_group_is_what_is_given_of_it(shop: Shop) -> None:
 
 def test_usual_node_start_comes_from_its_pool(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
-        assert usual_node_start("default") is None
+        assert usual_node_start(recent_starts(node_pool="default")) is None
         start(shop, f"e{number}", number, node_wait=200.0 + 10 * number, node_started=True)
     start(shop, "found-room", 0, node_wait=1.0, node_started=False)
     start(shop, "not-told-apart", 0, node_started=True)
     start(shop, "stopped", 0, node_wait=1.0, node_started=True, ran=False)
-    assert usual_node_start("default") == 220
-    assert usual_node_start("batch") is None
+    assert usual_node_start(recent_starts(node_pool="default")) == 220
+    assert usual_node_start(recent_starts(node_pool="batch")) is None
 
 
 def test_usual_launch_excludes_queue_and_node_waits(shop: Shop) -> None:
     tier, environment = shop.tier.pk, shop.workspace.pk
     for number in range(FEWEST_NODE_STARTS):
-        assert usual_start(tier=tier, environment=environment) is None
+        assert usual_start(recent_starts(tier=tier, environment=environment)) is None
         start(shop, f"e{number}", number, total=100.0 + 10 * number, queued=80.0)
     start(shop, "new-node", 0, total=900.0, node_started=True)
     start(shop, "stopped", 0, total=900.0, ran=False)
-    assert usual_start(tier=tier, environment=environment) == 40
-    assert usual_start(tier=tier, environment="another") is None
+    assert usual_start(recent_starts(tier=tier, environment=environment)) == 40
+    assert usual_start(recent_starts(tier=tier, environment="another")) is None
 
 
 def test_usual_start_uses_the_current_pull(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
         start(shop, f"e{number}", number, total=50.0, queued=0.0, pulling=30.0)
     start(shop, "not-told-apart", 0, total=900.0)
-    assert usual_start(tier=shop.tier.pk, environment=shop.workspace.pk, pull=5.0) == 25
+    assert usual_start(recent_starts(tier=shop.tier.pk, environment=shop.workspace.pk), pull=5.0) == 25
 
 
 def test_pool_pull_speed_ignores_small_pulls(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
-        assert usual_pace("default") is None
+        assert usual_pace(recent_starts(node_pool="default")) is None
         start(shop, f"e{number}", number, pulling=20.0 + number, image_bytes=1_000_000_000, image="lab:2")
     start(shop, "small", 0, pulling=5.0, image_bytes=1_000)
     start(shop, "cached", 0, pulling=0.0, image_bytes=0)
-    assert usual_pace("default") == 22 / 1_000_000_000
-    assert usual_pace("batch") is None
-    choice = {"tier": shop.tier.pk, "environment": shop.workspace.pk}
-    assert image_size(**choice, image="lab:2") == 1_000_000_000
-    assert image_size(**choice, image="another") is None
+    assert usual_pace(recent_starts(node_pool="default")) == 22 / 1_000_000_000
+    assert usual_pace(recent_starts(node_pool="batch")) is None
+    of_choice = recent_starts(tier=shop.tier.pk, environment=shop.workspace.pk)
+    assert image_size(of_choice, "lab:2") == 1_000_000_000
+    assert image_size(of_choice, "another") is None
 
 
 def test_pulls_that_waited_for_others_teach_nothing(shop: Shop) -> None:
@@ -188,10 +188,10 @@ def test_pulls_that_waited_for_others_teach_nothing(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
         start(shop, f"e{number}", number + 10, pulling=20.0, image_bytes=1_000_000_000, image="a", image_cached=False)
         start(shop, f"w{number}", number, pulling=300.0, image="a", image_cached=False)
-    pace = usual_pace("default")
+    pace = usual_pace(recent_starts(node_pool="default"))
     assert pace == 20 / 1_000_000_000
-    assert slow_pull("default", "a", None).seconds == 20
-    assert image_size(tier=shop.tier.pk, environment=shop.workspace.pk, image="a") == 1_000_000_000
+    assert slow_pull(recent_starts(node_pool="default"), "a", None).seconds == 20
+    assert image_size(recent_starts(tier=shop.tier.pk, environment=shop.workspace.pk), "a") == 1_000_000_000
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from grid.executions.preview import pod_plan
 from grid.executions.spec import tier_spec
 from grid.models import AuditEntry, Execution, HardwareTier
 from grid.models.environment import Kind
+from grid.queue.snapshot import held_slots
 from grid.runtime import get_runtime
 
 
@@ -181,11 +182,11 @@ def _is_wanted(form: LaunchForm) -> bool:
 
 @sync_to_async
 def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
-    form, running = posted_form(request, known.pools), running_by_tier()
+    form, holding = posted_form(request, known.pools), held_slots()
     held = slots_of(form.user)
-    estimated = _estimate_context(form, held, running)
+    estimated = _estimate_context(form, held, running_by_tier(holding))
     context = {"is_update": True, "cluster": _part_of(form), "link": link_of(form), **estimated}
-    context["card"] = card_of(form, held, known, running)
+    context["card"] = card_of(form, held, known, holding)
     return render(request, "executions/fragments/fit_card.html", context)
 
 

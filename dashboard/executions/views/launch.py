@@ -39,6 +39,7 @@ from grid.executions.storage import Storage
 from grid.kube.redaction import HIDDEN
 from grid.models import Execution, Job, User, Workspace
 from grid.queue.launches import why_not_launch
+from grid.queue.snapshot import held_slots
 from grid.runtime import get_runtime
 
 _ORDER = list(KINDS)
@@ -76,7 +77,8 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
         notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
-    running = launch_facts.running_by_tier()
+    holding = held_slots()
+    running = launch_facts.running_by_tier(holding)
     context = _context(form, kinds(), held, running)
     for shown in (form.attached_kind, form.kind):
         context |= face_of(shown).launch_context(form, held, running)
@@ -84,7 +86,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     context |= {"notes_of_link": notes, "link": link_of(form)}
     if "check" in request.POST:
         context["check"] = launch_facts.check_of(form, known, is_awaited=False)
-    context["card"] = launch_facts.card_of(form if form.is_bound else form.as_sent, held, known, running)
+    context["card"] = launch_facts.card_of(form if form.is_bound else form.as_sent, held, known, holding)
     return render(request, "executions/launch.html", context, status=422 if form.is_bound and not is_check else 200)
 
 

@@ -24,7 +24,7 @@ from grid.diagnosis.exits import (
 from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mounts
 from grid.diagnosis.nodefaults import LOOK_AT_NODE, fault_of
-from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
+from grid.diagnosis.probes import CORRECT_HOOK, explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
 from grid.diagnosis.rules import core_words, most_telling
 from grid.diagnosis.startup import true_since
@@ -66,6 +66,10 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
         return missing or explain_no_start(pod, status, message, reason=reason)
     if reason in _NORMAL:
         return _preparing(pod, status, events, now)
+    if reason == "PostStartHookError":
+        says = folded(message.rpartition(" - error: ")[2])
+        sentence = _("{program} is ended as its postStart hook fails: {says}.", program=subject(pod, status), says=says)
+        return Diagnosis("probe", sentence, "problem", "you", CORRECT_HOOK, quoted(message))
     # No rule knows what it waits for: what the node says of it stands in the sentence.
     says = f" ({reason}): {folded(message)}" if message.strip() else f": {reason}"
     sentence = _("{program} cannot be started{says}.", program=subject(pod, status), says=says)
@@ -162,7 +166,10 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     moved_on, waited = latest(events, *_STEPS), since(true_since(pod, "PodScheduled"), now)
     done = latest(events, *_STEPS, "SuccessfulAttachVolume")
     after = events if done is None else events[events.index(done) + 1 :]
-    if mounts := [event for event in after if event.reason in MOUNT_FAILED]:
+    # The kubelet makes the sandbox once all volumes are there: what kept them before is over.
+    sandbox = latest(after, "FailedCreatePodSandBox")
+    of_volumes = after if sandbox is None else after[after.index(sandbox) + 1 :]
+    if mounts := [event for event in of_volumes if event.reason in MOUNT_FAILED]:
         is_of_cluster = pod.metadata.labels.get(APP_COMPONENT) in (HEAD, WORKER)
         return explain_mounts(mounts, waited, pod.metadata.labels.get(KEYS.execution, "") if is_of_cluster else "")
     if moved_on is None and (warning := _last_warning(after)) is not None:

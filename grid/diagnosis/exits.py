@@ -30,6 +30,9 @@ _SIGNALS = {129: "SIGHUP", 131: "SIGQUIT", 133: "SIGTRAP", 141: "SIGPIPE", 152: 
 _ENDS = {code: _("a signal ended it ({name})", name=name) for code, name in _SIGNALS.items()} | MEANINGS
 _CURES = {
     132: _("Choose a tier with other nodes, or packages that are built for this processor."),
+    159: _(
+        "Ask an operator which call that was: the node's kernel log names it, and its seccomp profile or sandbox forbids it."
+    ),
     135: _("Its disk or /dev/shm is usually full: use less of it, or choose a tier with more shared memory."),
 }
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
@@ -80,6 +83,11 @@ CANNOT_START = RuleTable(
      _("the user {command} that it is to run as is not in its image")),
     ("selinux", r'relabel "?\S*?([^/\s"]+)"? with', _("the node cannot give the files of volume {command} their SELinux label")),
     ("sub-path", r'(?i)subPath (?:directory )?for volumeMount "([^"]+)"', _("its folder of volume {command} (subPath) cannot be used")),
+    ("mount-kind", r'to rootfs at "([^"]+)"[^\n]*(?:not a directory|Are you trying to mount)',
+     _("a folder is to be mounted on the file {command}, or a file on a folder")),
+    ("no-folder", r"init: mkdir (\S+): (?:permission denied|read-only file system)",
+     _("its folder {command} is not in the image, and cannot be created there")),
+    ("image-volume", r'sub ?[pP]ath "([^"]+)"[^"]* (?:image|artifact) volume', _("its image volume has no folder {command}")),
     ("root", r"runAsNonRoot", _("its image runs as root, which is not allowed here")),
     ("no-command", r"no command specified", _("neither its image nor its environment names a command")),
     # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
@@ -96,6 +104,9 @@ _REMEDIES: Mapping[str, _Remedy] = {
     **dict.fromkeys(("named-user", "unknown-user"), ("config", "admin", _("Ask your admin for an image with a numeric USER."))),
     "selinux": ("container", "operator", _("Ask an operator to mount the volume with an SELinux context, so that no file is relabelled.")),
     "sub-path": ("config", "admin", _("Ask your admin whether that folder exists, and whether this may create it there.")),
+    "mount-kind": ("config", "admin", _("Ask your admin to correct the mount; of a subPath, whether its file or key is there.")),
+    "no-folder": ("config", "admin", _("Ask your admin for an image that has it, or to correct the working directory or mount.")),
+    "image-volume": ("config", "admin", _("Ask your admin to correct the volume's subPath or its image.")),
     "working-directory": ("command", "admin", _("Ask your admin to correct the working directory, or who may enter it.")),
     "root": ("config", "admin", _("Ask your admin for an image that runs as another user.")),
     "cuda": ("gpu_driver", "admin", _("Ask your admin for an environment with an older CUDA, or an operator to update the driver: "

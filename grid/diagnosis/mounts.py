@@ -67,6 +67,12 @@ WHY_NOT_MOUNTED = RuleTable(
         (_("the storage does not answer in time"), "")),
 )  # fmt: skip
 _CORRECT = _("Ask your admin to create what is missing, or to correct the environment.")
+_OF_CONTROLLERS = Expression(
+    r'"(?:[^"/]+/)?(?:kube-root-ca\.crt|openshift-service-ca\.crt|istio-ca-root-cert)" not found'
+)
+_ASK_CONTROLLER = _(
+    "Ask an operator to look at the controller that puts it into every namespace: nobody creates it by hand."
+)
 
 
 def claim_words(volume: PodVolume, claim_name: str) -> str:
@@ -123,7 +129,7 @@ def _explain_mount(message: str, newest: str, waited: timedelta, cluster: str) -
         return Diagnosis("config", sentence, "problem", "admin", _CORRECT, evidence)
     if missing := _missing(message):
         sentence = _("{missing}, so volume {name} cannot be mounted.", missing=missing, name=name or _("(unknown)"))
-        return Diagnosis("config", sentence, "problem", "admin", _CORRECT, evidence)
+        return Diagnosis("config", sentence, "problem", *_who_creates(message), evidence)
     ours = OURS.get(name, "")
     what = capitalised(ours) or (_("Volume {name}", name=name) if name else _("A volume"))
     if attached := ATTACHED.find(message):
@@ -192,6 +198,11 @@ def _missing(message: str) -> str:
     """Return "ConfigMap settings does not exist", or which key it lacks; "" when nothing is missing."""
     rule = MISSING.find(message)
     return rule[1](rule[2]) if rule else ""
+
+
+def _who_creates(message: str) -> tuple[Who, str]:
+    """Return who creates what is missing, and how; some ConfigMaps a controller puts into every namespace."""
+    return ("operator", _ASK_CONTROLLER) if _OF_CONTROLLERS.search(message) else ("admin", _CORRECT)
 
 
 def _volume(message: str) -> str:

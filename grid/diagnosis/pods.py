@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from grid.core.quantity import format_bytes
-from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, duration, exact_duration, folded, listed
-from grid.diagnosis.beside import part_of, programs
+from grid.diagnosis.beside import PROGRAM, is_about, part_of, programs, spec_of
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
-from grid.diagnosis.diagnosis import Diagnosis, Severity, Who, latest, quoted, since, together
+from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since, together
 from grid.diagnosis.disruptions import (
     disruption_cause,
     disruption_of,
@@ -23,10 +21,15 @@ from grid.diagnosis.disruptions import (
     explain_rejected,
     is_rejected,
 )
+from grid.diagnosis.exits import NOT_LOCATED
+from grid.diagnosis.images import explain_pull
 from grid.diagnosis.nodefaults import LOOK_AT_NODE, fault_of
 from grid.diagnosis.nodetroubles import is_certain, node_troubles
 from grid.diagnosis.placement import SchedulingContext, explain_placement
+from grid.diagnosis.rules import core_words
 from grid.diagnosis.run_report import explain_files, fetches
+from grid.diagnosis.startup import true_since
+from grid.diagnosis.unlikeasked import unlike_asked
 from grid.kube.objects import Condition, ContainerStatus, Event, Node, Pod, Terminated, true_condition
 
 __all__ = ["Diagnosis", "explain_end", "explain_pod"]
@@ -34,16 +37,6 @@ __all__ = ["Diagnosis", "explain_end", "explain_pod"]
 _STUCK, _IS_NEW = timedelta(minutes=1), timedelta(minutes=5)
 _KEPT = _("the project's files are kept.")
 _GIVEN_UP = timedelta(minutes=10)  # Kubernetes gives up what runs on a silent node after 5
-_BYTES = RepeatedExpression(r"\d{7,}")
-# By a condition and its reason: how a pod runs otherwise than it was asked to, who can act, and how.
-_UNLIKE_ASKED: dict[tuple[str, str], tuple[str, Who, str]] = {
-    ("Ready", "ReadinessGatesNotReady"): (_("Running, but it gets no traffic: {says}."), "operator",
-        _("Ask an operator what sets the readiness gate, such as the controller of a load balancer.")),
-    ("PodResizePending", "Infeasible"): (_("Running with its old size, because the new one never fits its node: {says}."), "you",
-        _("Launch it again on a larger tier.")),
-    ("PodResizeInProgress", "Error"): (_("Running, but its size cannot be changed: {says}."), "you",
-        _("Let it use less memory, or launch it again with the new size.")),
-}  # fmt: skip
 # What a container fails for whatever the others do; a program that crashes may miss one of them.
 _OF_ITS_OWN = {"image", "config", "command", "container", "crash_loop", "probe", OUT_OF_MEMORY}
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
@@ -75,17 +68,21 @@ def explain_pod(
     if is_node_deleted:
         return _node_deleted(pod)
     silent = _silent_node(pod, events, node, now)
-    return silent or _beside_trouble(_unlike_asked(pod, _containers(pod, events, now), now), node)
+    why = unlike_asked(pod, _containers(pod, events, now), now)
+    is_late = why.code == "preparing" and since(true_since(pod, "PodScheduled"), now) > _IS_NEW
+    return silent or _beside_trouble(why, node, is_late=is_late)
 
 
-def _beside_trouble(why: Diagnosis, node: Node | None, *, ended: Pod | None = None) -> Diagnosis:
-    """Return the diagnosis of a problem with the trouble that the pod's node reports, which may be its cause; `ended`: the pod is over."""
-    troubles = node_troubles(node) if node is not None and why.severity == "problem" else ()
+def _beside_trouble(why: Diagnosis, node: Node | None, *, ended: Pod | None = None, is_late: bool = False) -> Diagnosis:
+    """Return the diagnosis of a problem, or of a start that takes long (`is_late`), with the trouble that the pod's node reports, which may
+    be its cause; `ended`: the pod is over."""
+    troubles = node_troubles(node) if node is not None and (is_late or why.severity == "problem") else ()
     of_now = [(each, words) for each, words in troubles if is_certain(each) and _may_be_cause(each, ended)]
     if node is None or not of_now:
         return why
     words, evidence = listed([words for _each, words in of_now]), quoted(*(each.message for each, _words in of_now))
     sentence = _("Its node {node} is in trouble: {words}.", node=node.metadata.name, words=words)
+    why = why if why.severity == "problem" else replace(why, severity="problem", who="operator", next_step="")
     return together(why, replace(why, sentence=sentence, next_step=LOOK_AT_NODE, evidence=evidence))
 
 
@@ -127,8 +124,26 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         return Diagnosis("preparing", sentence, "wait", "")
     (_status, first), *others = sorted(explained, key=lambda each: _weight(pod, *each))
     mains = (why for status, why in others if part_of(pod, status) != "sidecar" and why.severity == "problem")
+    if first.code == "completed" and (kept := _kept_by(pod, now)):
+        return replace(kept, sentence=f"{first.sentence} {kept.sentence}", evidence=first.evidence)
     second = next((why for why in mains if why.code in _OF_ITS_OWN and why.sentence != first.sentence), None)
     return together(first, second) if second is not None and first.severity == "problem" else first
+
+
+def _kept_by(pod: Pod, now: datetime) -> Diagnosis | None:
+    """Explain a pod whose program is over, while a container that stands beside it goes on; None for any other."""
+    mains = {status.name: status.state for status in programs(pod)}
+    ended = mains[PROGRAM].terminated if PROGRAM in mains else None
+    if ended is None or ended.exit_code or since(ended.finished_at, now) < _IS_NEW:
+        return None
+    going_on = [name for name, state in mains.items() if state.running is not None]
+    if not going_on:
+        return None
+    singular, several = _("Container {names} still runs, so"), _("Containers {names} still run, so")
+    still = ngettext(singular, several, len(going_on), names=listed(going_on))
+    sentence = _("{still} the pod keeps what it requests.", still=still)
+    step = _("Stop it; ask your admin to make a native sidecar of {names}.", names=listed(going_on))
+    return Diagnosis("kept_running", sentence, "problem", "admin", step)
 
 
 def _weight(pod: Pod, status: ContainerStatus, why: Diagnosis) -> tuple[int, bool, bool, bool]:
@@ -209,10 +224,12 @@ def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...], failu
         sentence = _("This should have been deleted {ago} ago; it has no node that could hold it.", ago=ago)
         step = _("Ask an operator to look at the pod and at the cluster's controllers.")
     elif _has_stopped(pod):
-        sentence = _(
-            "Its containers have ended, but node {node} has not cleaned up after them for {ago}.", node=node, ago=ago
-        )
+        says = core_words(failure.message) if failure is not None else ""
+        sentence = _("Its containers have ended, but node {node} has not cleaned up after them for {ago}{why}.")
+        sentence = sentence.format(node=node, ago=ago, why=f": {says}" if says else "")
         step = _("Ask an operator to look at the node: it may wait for a volume.")
+        if failure is not None:
+            step, evidence = _("Ask an operator to look at the node."), quoted(*evidence, failure.message)
     elif failure is not None:
         sentence = _("This should have ended {ago} ago, but node {node} cannot end its containers.", ago=ago, node=node)
         step, evidence = _("Ask an operator to drain and reboot the node."), quoted(*evidence, failure.message)
@@ -238,16 +255,20 @@ def _failed(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     if is_rejected(pod):
         return explain_rejected(pod, evidence)
     if reason == "DeadlineExceeded":
-        return _ended_in_time(pod) or _out_of_time(pod, evidence)
+        return _ended_in_time(pod) or _out_of_time(pod, evidence, events)
     says, step = folded(pod.status.message) or reason, _("Show an operator the messages below.")
     sentence = _("It failed: {says}.", says=says) if says else _("It failed, and Kubernetes does not say why.")
     return _first_terminated(pod) or Diagnosis("failed", sentence, "problem", "operator", step, evidence)
 
 
-def _out_of_time(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+def _out_of_time(pod: Pod, evidence: tuple[str, ...], events: Sequence[Event]) -> Diagnosis:
     mains, limit = programs(pod), exact_duration(pod.spec.active_deadline_seconds or 0)
-    if mains and all(status.state.waiting is not None and status.last_state.terminated is None for status in mains):
+    unpulled = [status for status in mains if _is_unpulled(status, events)]
+    if unpulled or (mains and all(status.state.waiting and not status.last_state.terminated for status in mains)):
         sentence = _("Its timeout of {limit} was over before the program started.", limit=limit)
+        if unpulled:
+            why = explain_pull(spec_of(pod, unpulled[0]).image, unpulled[0], events)
+            return replace(why, sentence=f"{sentence} {why.sentence}", evidence=quoted(*evidence, *why.evidence))
         step = _("Launch it with a longer timeout: what prepares it counts, too, such as the download of its image.")
         return Diagnosis("never_started", sentence, "problem", "you", step, evidence)
     sentence = _("It ran longer than its time limit.")
@@ -255,6 +276,18 @@ def _out_of_time(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         sentence = _("It ran longer than its timeout of {limit}.", limit=limit)
     step = _("Do less in one run, or launch it with a longer timeout.")
     return Diagnosis("deadline", sentence, "problem", "you", step, evidence)
+
+
+def _is_unpulled(status: ContainerStatus, events: Sequence[Event]) -> bool:
+    """Return whether the container never ran for its image. At the end of the pod's time the kubelet calls such a one lost."""
+    own = [event for event in events if is_about(event, status)]
+    is_lost = status.state.terminated is not None and status.state.terminated.reason in NOT_LOCATED
+    never_ran = status.last_state.terminated is None and not latest(own, "Started", "Created", "Pulled")
+    return (
+        never_ran
+        and (is_lost or status.state.waiting is not None)
+        and latest(own, "Failed", "InspectFailed") is not None
+    )
 
 
 def _ended_in_time(pod: Pod) -> Diagnosis | None:
@@ -318,17 +351,6 @@ def _unready(sentence: str, *messages: str) -> Diagnosis:
     sentence = _("{sentence} Executions there may continue.", sentence=sentence)
     step = _("Ask an operator to restart the node's container runtime, or to drain the node.")
     return Diagnosis("node_lost", sentence, "problem", "operator", step, quoted(*messages))
-
-
-def _unlike_asked(pod: Pod, why: Diagnosis, now: datetime) -> Diagnosis:
-    """Return why a pod that runs gets no traffic or not the size that was asked for, `why` when it has both."""
-    for condition in pod.status.conditions if why.code == "running" else ():
-        if unlike := _UNLIKE_ASKED.get((condition.type, condition.reason)):
-            words, who, step = unlike
-            sentence = words.format(says=_BYTES.sub(lambda size: format_bytes(int(size[0])), folded(condition.message)))
-            severity: Severity = "wait" if since(condition.last_transition_time, now) < _IS_NEW else "problem"
-            return Diagnosis("not_as_asked", sentence, severity, who, step, quoted(condition.message))
-    return why
 
 
 def _node_lost(pod: Pod, evidence: tuple[str, ...], silent: timedelta | None = None) -> Diagnosis:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.diagnosis.beside import FRONT_PORTS, is_about, spec_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.exits import explain_by_log
 from grid.diagnosis.logfindings import LogFinding
-from grid.diagnosis.rules import RuleTable
+from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
 from grid.kube.slim import ContainerProbe
 
@@ -18,6 +19,7 @@ _SILENCE_IS_NEWS = timedelta(minutes=1)
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _HOOK = _("postStart hook")
+CORRECT_HOOK = _("Correct the command of the hook (lifecycle.postStart), whose output is not in the log.")
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
 # The kubelet's words for an answer that says "not ready".
 ANSWERS = RuleTable(("http", r"statuscode: (\d+)", "HTTP {}"), ("grpc", r'responded with "(\w+)"', "{}"))
@@ -26,6 +28,16 @@ SILENCES = RuleTable(
     ("timed-out", r"timed out|timeout|deadline exceeded", _("it hung, or was too busy to answer in time")),
     ("refused", r"connection refused", _("it accepted no connections on the probe's port")),
 )
+# Where the probe and the program do not fit each other, so that no answer of the program can make it succeed.
+MISFITS = RuleTable(
+    ("no-command", r'exec: "([^"]+)": [^:]*(?:not found|no such file or directory|permission denied)',
+     _("the image has no {name} that can be executed")),
+    ("scheme", r"malformed HTTP response|to (?:an )?HTTPS (?:server|client)|first record does not look like a TLS handshake",
+     _("one of them speaks HTTP, and the other HTTPS")),
+    ("no-grpc-health", r"unknown service grpc\.health|code = Unimplemented", _("the program has no gRPC health service")),
+)  # fmt: skip
+_FIT = _("Correct the probe, or ask your admin to: the program may well answer.")
+_OUTCOME = Expression(r"(?s)^\w+ probe (?:failed|errored and resulted in unknown state): (.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +53,9 @@ class FailedProbe:
     @property
     def words(self) -> str:
         """Return "startup probe (HTTP 503)." as the end of a sentence, and what the log says of the cause."""
-        answer = _answer(self.message)
+        if misfit := _misfit(self.message):
+            return _("{name} probe, which does not fit it: {misfit}.", name=self.name, misfit=misfit)
+        answer = _answer(self.message) or _unknown(self.message)
         words = _("{name} probe ({answer}).") if answer else _("{name} probe.")
         words = f"{self.name}." if self.name == _HOOK else words.format(name=self.name, answer=answer)
         return f"{words} {self.known.meaning}" if self.known else words
@@ -49,7 +63,9 @@ class FailedProbe:
     @property
     def next_step(self) -> str:
         if self.name == _HOOK:
-            return _("Correct the command of the hook (lifecycle.postStart), whose output is not in the log.")
+            return CORRECT_HOOK
+        if _misfit(self.message):
+            return _FIT
         why = SILENCES.meaning(self.message)
         words = _("See the previous run's log") + (f": {why}." if why else ".")
         if answer := _answer(self.message):
@@ -79,16 +95,21 @@ def explain_unanswered(
     runs = _("Running") if program == _("The program") else _("{program} has been running", program=program)
     name, probe = _asked(pod, status)
     where, answer = _where(probe), _answer_of(probe, message)
-    sentence = _("{runs} for {waited} without answering{where}.")
-    if answer:
+    sentence = _("{runs} for {waited} without answering{where}{says}.")
+    if misfit := _misfit(message):
+        sentence, step = _("{runs} for {waited}, but its {name} probe does not fit it: {misfit}."), _FIT
+    elif answer:
         sentence = _("{runs} for {waited}, and still answers{where} with {answer}.")
         step = _("See its log for why it answers with {answer}.", answer=answer)
     elif "timed out after" in message or "exec in container: timeout" in message:  # of containerd and of older runtimes
         sentence = _("{runs} for {waited}, but the command of its {name} probe does not end in time.")
         step = _("It may be too busy: choose a tier with more cores, or ask your admin for a longer probe timeout.")
     elif probe is not None and not probe.port:
-        sentence = _("{runs} for {waited} without passing its {name} probe.")
-    sentence = sentence.format(runs=runs, waited=duration(waited), where=where, answer=answer, name=name)
+        sentence = _("{runs} for {waited} without passing its {name} probe{says}.")
+    says = f": {unknown}" if (unknown := _unknown(message)) else ""
+    sentence = sentence.format(
+        runs=runs, waited=duration(waited), where=where, answer=answer, name=name, misfit=misfit, says=says
+    )
     return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
 
 
@@ -152,6 +173,18 @@ def _answer(message: str) -> str:
     """Return "HTTP 503" or "NOT_SERVING": what the program answered, "" when it did not."""
     rule = ANSWERS.find(message)
     return rule[1].format(rule[2][1]) if rule else ""
+
+
+def _misfit(message: str) -> str:
+    """Return why the probe can never succeed, "" when it may."""
+    rule = MISFITS.find(message)
+    return rule[1].format(name=next(iter(rule[2].groups()), "")) if rule else ""
+
+
+def _unknown(message: str) -> str:
+    """Return the probe's own words when no rule knows them, as a part of a sentence; "" otherwise."""
+    outcome = _OUTCOME.search(message)
+    return "" if outcome is None or ANSWERS.find(message) or SILENCES.find(message) else core_words(outcome[1])
 
 
 def _answer_of(probe: ContainerProbe | None, message: str) -> str:

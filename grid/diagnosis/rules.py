@@ -52,8 +52,14 @@ class RuleTable(Generic[M]):
 def core_words(message: str) -> str:
     """Return what a driver or runtime says of the cause, as a part of a sentence; "" when it says none."""
     frames = _FRAMES.match(message)
-    core = folded(_ASIDES.sub("", message[frames.end() :] if frames is not None else message))
+    core = _without_quoting(_ASIDES.sub("", message[frames.end() :] if frames is not None else message))
     return "" if _NO_CAUSE.search(core) else core
+
+
+def _without_quoting(text: str) -> str:
+    """Return the text in one line, without what is left of the quotes in which it stood."""
+    line = folded(text).replace('\\"', '"')
+    return folded(line.rstrip('"]')) if line.count('"') % 2 else line
 
 
 def most_telling(messages: Sequence[str]) -> str:

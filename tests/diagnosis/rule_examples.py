@@ -120,6 +120,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "gpu-driver": (_CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
             _CREATE + "nvidia runtime hook exited"),
         "security-profile": (_CREATE + 'cannot load seccomp profile "/var/lib/kubelet/lab.json"', _CREATE + "security options are set"),
+        "mount-kind": (_CREATE + 'error mounting "/host/a" to rootfs at "/a": mount src=/host/a: not a directory',
+            _CREATE + 'error mounting "/host/a" to rootfs at "/a": no such file or directory: unknown'),
+        "no-folder": (_CREATE + "mkdir /home/jovyan/work: permission denied", "mkdir /var/lib/kubelet/a: permission denied"),
+        "image-volume": ('failed to stat sub path "w" of image volume "m:3"', 'failed to prepare subPath for volumeMount "w"'),
         "memory-limit": (_CREATE + "container init was OOM-killed (memory limit too low?)",
             _CREATE + "write memory.max: device or resource busy"),
         "unknown-user": ("mount callback failed on /containerd-mount1: no users found", "mount callback failed: no such device"),
@@ -218,6 +222,12 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "Liveness probe failed: cat: can't open '/tmp/healthy': No such file or directory"),
         "refused": ("Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refused",
             "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection reset by peer"),
+    },
+    "probes.MISFITS": {
+        "no-command": ('Readiness probe errored: failed to start exec "ab": exec: "curl": executable file not found in $PATH',
+            "Liveness probe failed: cat: /tmp/healthy: No such file or directory"),
+        "scheme": ('Readiness probe failed: Get "http://10.0.0.1/": malformed HTTP response', "Readiness probe failed: connection refused"),
+        "no-grpc-health": ("Startup probe failed: unknown service grpc.health.v1.Health", "Startup probe failed: service unhealthy"),
     },
     "disruptions.CAUSES": {
         "PreemptionByScheduler": ("PreemptionByScheduler", "PreemptionByKubelet"),

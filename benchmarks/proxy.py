@@ -5,8 +5,8 @@
 It starts a whole Compute Grid in a folder of its own, launches JupyterLab, and runs a line in a kernel again and again, by turns
 over the proxy and straight to the pod: first alone, then with that many live pages open while pods change, and a query of five
 seconds that holds the database's write lock. Then `wrk` asks for a small and a large file of one nginx, straight, through another
-nginx and through our proxies, the small one over 1, 4, 16 and 64 connections. nginx and wrk are Debian's packages; without them that part
-is left out. With `--echoes 0` the kernel is.
+nginx and through our proxies, the small one over 1, 4, 16 and 64 connections, and it says how much processor time a request takes of our
+proxies. nginx and wrk are Debian's packages; without them that part is left out. With `--echoes 0` the kernel is.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import threading
 import time
 import urllib.error
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +40,7 @@ from tests.support.waiting import wait_until
 _NAMESPACE = "compute-grid"
 _FILES = {"small": 1024, "large": 8 * 2**20}
 _CONNECTIONS = {"small": (1, 4, 16, 64), "large": (16,)}
+_ANSWERED = re.compile(r"(\d+) requests in")
 _SAID = re.compile(r"^\s*(50%|99%|Requests/sec:|Transfer/sec:|Non-2xx[^:]*:)\s+(\S+)", re.MULTILINE)
 _NGINX = """
 user root; worker_processes 1; daemon off; pid nginx.pid; error_log stderr;
@@ -219,12 +220,21 @@ async def make_reachable(grid: Grid, execution_id: str, address: str) -> None:
             assert answer.status == 200, await answer.text()
 
 
-def load(way: Way, path: str, connections: int, seconds: int) -> str:
-    """What wrk says: the latency of the middle and of one in a hundred, requests and bytes a second, and how many were refused."""
+def load(way: Way, path: str, connections: int, seconds: int, servers: Sequence[psutil.Process]) -> str:
+    """What wrk says: the latency of the middle and of one in a hundred, requests and bytes a second, and how many were refused; and the
+    servers' processor time for each request, which other load on the machine changes less."""
     headers = [part for name, value in way.headers.items() for part in ("-H", f"{name}: {value}")]
     command = ["wrk", "--latency", "-t1", f"-c{connections}", f"-d{seconds}s", *headers, f"{way.base}/{path}"]
+    began = processor_seconds(servers)
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return "  ".join(f"{name} {value:>8}" for name, value in _SAID.findall(answer))
+    speeds = "  ".join(f"{name} {value:>8}" for name, value in _SAID.findall(answer))
+    each = (processor_seconds(servers) - began) / int(_ANSWERED.findall(answer)[0])
+    return f"{speeds}  CPU {each * 1e6:.0f} us each" if servers else speeds
+
+
+def processor_seconds(processes: Sequence[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(each.user + each.system for each in times)
 
 
 def proxies_of(grid: Grid) -> list[psutil.Process]:
@@ -289,7 +299,8 @@ def measure_files(grid: Grid, person: Session, options: argparse.Namespace) -> N
             for connections in _CONNECTIONS[name]:
                 print(f"{size} bytes, {connections} connections, {options.seconds} s, load {os.getloadavg()[0]:.1f}:")
                 for way_name, way in ways.items():
-                    print(f"  {way_name:<20} {load(way, name, connections, options.seconds)}", flush=True)
+                    servers = proxies if way_name == "through the proxy" else ()
+                    print(f"  {way_name:<20} {load(way, name, connections, options.seconds, servers)}", flush=True)
         memory = ", ".join(f"{process.memory_info().rss / 2**20:.0f}" for process in proxies)
         print(f"Memory of {len(proxies)} proxies: {memory} MiB")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from itertools import chain
 from math import inf
 from typing import Any
@@ -216,6 +217,21 @@ def slots_of(user: User) -> launch.Slots:
         used=Sum("slots", filter=HOLDS_SLOTS, default=0), queued=Sum("slots", filter=Q(state=State.QUEUED), default=0)
     ).values()
     return launch.slots(used=used, queued=queued, maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER))
+
+
+@lru_cache(maxsize=2)
+def _everybodys(runtime: object, period: float) -> Holdings:
+    """Return what the forms that are shown within one period have in common: counting it takes a look at all that runs."""
+    return held_slots()
+
+
+def holding_beside(user: User, runtime: Runtime) -> Holdings:
+    """Return what holds slots: of this person as it is now, of all others as at most `POOLS_SECONDS` ago, as the nodes are."""
+    everybodys, own = _everybodys(runtime.executions, runtime.monotonic() // POOLS_SECONDS), held_slots(user.pk)
+    beside = {plane: own.get(plane, ()) for plane in everybodys.keys() | own.keys()}
+    for plane, holding in everybodys.items():
+        beside[plane] += tuple([held for held in holding if held.user != user.pk])
+    return beside
 
 
 def running_by_tier(holding: Holdings) -> dict[str, int]:

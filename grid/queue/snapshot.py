@@ -164,10 +164,10 @@ def tier_maxima() -> dict[str, tuple[int, str]]:
     return {tier: (most, name) for tier, most, name in _limited_tiers() if most is not None}
 
 
-def held_slots() -> Holdings:
-    """Return what holds slots in each data plane, for a page that says several things of it."""
+def held_slots(owner: int | None = None) -> Holdings:
+    """Return what holds slots, of everybody or of one person: for a page that says several things of it."""
     groups: dict[str, list[_Group]] = {}
-    for data_plane, *group in _all_groups():
+    for data_plane, *group in _all_groups() if owner is None else _own_groups(owner):
         groups.setdefault(data_plane, []).append(tuple(group))
     return {data_plane: _holdings(of_plane) for data_plane, of_plane in groups.items()}
 
@@ -191,6 +191,9 @@ def _grouped(held: ExecutionQuerySet, *columns: str) -> Any:
 
 _groups = Prepared(1, lambda plane: _grouped(Execution.objects.in_data_plane(plane).holding_slots()))
 _all_groups = Prepared(0, lambda: _grouped(Execution.objects.holding_slots(), "data_plane_id"))
+_own_groups = Prepared(
+    1, lambda owner: _grouped(Execution.objects.holding_slots().filter(owner=owner), "data_plane_id")
+)
 _limited_tiers = Prepared(
     0, lambda: HardwareTier.objects.exclude(maximum_simultaneous=None).values_list("pk", "maximum_simultaneous", "name")
 )

@@ -12,12 +12,13 @@ from dashboard.executions.launch_facts import POOLS_SECONDS, SharedPools
 from dashboard.starts.expected_waits import SECONDS
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import NODES
-from grid.models import Execution, Project, State
+from grid.models import Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
 from grid.queue.wait_estimate.reading import HISTORY
 from grid.runtime import Runtime, new_runtime
 from tests.conftest import People
-from tests.executions.executing import FORM, configure, make_execution, put, sent
+from tests.executions.executing import FORM, configure, make_execution, page, put, sent
+from tests.executions.test_launch import counts_all_slots
 from tests.executions.test_launch_fit import asked, ran_for_25_minutes
 from tests.shell.live import Clock
 from tests.support.builders import node
@@ -46,6 +47,24 @@ def test_history_is_read_once_in_five_seconds_for_all_launches(
         clock.seconds += SECONDS
         asked(people, token="t2")
     assert sum(f"LIMIT {HISTORY}" in query["sql"] for query in queries) == 2
+
+
+@pytest.mark.django_db
+def test_slots_are_counted_once_in_a_second_for_all_forms(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
+) -> None:
+    """What the person holds is as it is now."""
+    HardwareTier.objects.update(maximum_simultaneous=9)
+    put(runtime, cluster, NODES, node("node-a", cpu="64", memory="64Gi"))
+    now, holds = timezone.now(), "{} of at most 9 executions on this tier now."
+    with CaptureQueriesContext(connection) as queries:
+        for own in range(3):
+            assert holds.format(own) in page(people.owner)
+            make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
+            make_execution(people.teammate, offered, slots_reserved_at=now, started_at=now)
+        clock.seconds += POOLS_SECONDS
+        assert holds.format(6) in page(people.owner)
+    assert sum(counts_all_slots(query["sql"]) for query in queries) == 2
 
 
 @virtual_time

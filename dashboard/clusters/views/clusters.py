@@ -21,7 +21,7 @@ from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Machine,
 from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of, lost_by_restart
 from dashboard.clusters.viewmodels.samples import chart, scale_events, thinned
 from dashboard.executions.forms import LaunchForm
-from dashboard.executions.launch_facts import card_of, cluster_known, running_by_tier, slots_of
+from dashboard.executions.launch_facts import card_of, cluster_known, holding_beside, running_by_tier, slots_of
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.viewmodels.execution_actions import left_sentence
@@ -39,7 +39,6 @@ from grid.executions.preview import pod_plan
 from grid.executions.spec import tier_spec
 from grid.models import AuditEntry, Execution, HardwareTier
 from grid.models.environment import Kind
-from grid.queue.snapshot import held_slots
 from grid.runtime import get_runtime
 
 
@@ -182,8 +181,8 @@ def _is_wanted(form: LaunchForm) -> bool:
 
 @sync_to_async
 def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
-    form, holding = posted_form(request, known.pools), held_slots()
-    held = slots_of(form.user)
+    form = posted_form(request, known.pools)
+    held, holding = slots_of(form.user), holding_beside(form.user, get_runtime())
     estimated = _estimate_context(form, held, running_by_tier(holding))
     context = {"is_update": True, "cluster": _part_of(form), "link": link_of(form), **estimated}
     context["card"] = card_of(form, held, known, holding)

@@ -39,7 +39,6 @@ from grid.executions.storage import Storage
 from grid.kube.redaction import HIDDEN
 from grid.models import Execution, Job, User, Workspace
 from grid.queue.launches import why_not_launch
-from grid.queue.snapshot import held_slots
 from grid.runtime import get_runtime
 
 _ORDER = list(KINDS)
@@ -77,7 +76,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
         notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
-    holding = held_slots()
+    holding = launch_facts.holding_beside(user, get_runtime())
     running = launch_facts.running_by_tier(holding)
     context = _context(form, kinds(), held, running)
     for shown in (form.attached_kind, form.kind):

@@ -228,10 +228,10 @@ def _everybodys(runtime: object, period: float) -> Holdings:
 def holding_beside(user: User, runtime: Runtime) -> Holdings:
     """Return what holds slots: of this person as it is now, of all others as at most `POOLS_SECONDS` ago, as the nodes are."""
     everybodys, own = _everybodys(runtime.executions, runtime.monotonic() // POOLS_SECONDS), held_slots(user.pk)
-    beside = {plane: own.get(plane, ()) for plane in everybodys.keys() | own.keys()}
+    counted = {plane: own.get(plane, ()) for plane in everybodys.keys() | own.keys()}
     for plane, holding in everybodys.items():
-        beside[plane] += tuple([held for held in holding if held.user != user.pk])
-    return beside
+        counted[plane] += tuple([held for held in holding if held.user != user.pk])
+    return counted
 
 
 def running_by_tier(holding: Holdings) -> dict[str, int]:

@@ -40,6 +40,7 @@ _HARMLESS = {"DNSConfigForming", "MissingClusterDNS", "FailedToRetrieveImagePull
 _SHOW = _("Show an operator the messages below.")
 _NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
 _NODE_IS_NEW, _PREPARED_BY_THEN = timedelta(minutes=5), timedelta(minutes=15)
+_PULLED_BY_THEN = timedelta(minutes=30)
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
@@ -154,7 +155,8 @@ def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: dateti
     time, last = duration(since(running.started_at, now)), status.last_state.terminated
     sentence = _("{program} is running, for {time} so far", program=subject(pod, status), time=time)
     if not status.restart_count or last is None:
-        return Diagnosis("setup", f"{sentence}.", "wait", "")
+        is_long = since(running.started_at, now) > _PREPARED_BY_THEN
+        return Diagnosis("setup", f"{sentence}.", "wait", "", who_can_repair(pod, status, None)[1] if is_long else "")
     restarts = plural(status.restart_count, "restart", "restarts")
     sentence = _("{running}, after {restarts}: {end}.", running=sentence, restarts=restarts, end=exit_words(last))
     who, step = who_can_repair(pod, status, last)
@@ -183,7 +185,12 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
         so_far = _(", for {waited} so far", waited=duration(waited)) if waited >= timedelta(seconds=1) else ""
         sentence = _("The node downloads the image {image}{so_far}; next time it is cached there.")
         sentence = sentence.format(image=spec_of(pod, status).image, so_far=so_far)
-        return Diagnosis("pulling", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(own.message))
+        step = _("Nothing to do: it starts by itself.")
+        if waited > _PULLED_BY_THEN:
+            step = _(
+                "If it does not end, ask an operator whether the node's connection to the registry is slow or hangs."
+            )
+        return Diagnosis("pulling", sentence, "wait", "", step, quoted(own.message))
     if own is not None:
         return Diagnosis("preparing", _STEPS[own.reason], "wait", "", "", quoted(own.message))
     if waited > _PREPARED_BY_THEN and not (moved_on or last or true_condition(pod, "PodReadyToStartContainers")):

@@ -10,7 +10,7 @@ from grid.diagnosis.beside import PROGRAM, part_of, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
-from grid.diagnosis.nodefaults import LOOK_AT_NODE, NO_NAMESPACES, fault_of
+from grid.diagnosis.nodefaults import LOOK_AT_NODE, MORE_MEMORY, NO_NAMESPACES, fault_of
 from grid.diagnosis.rules import RuleTable, core_words
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
@@ -112,7 +112,7 @@ _REMEDIES: Mapping[str, _Remedy] = {
     "cuda": ("gpu_driver", "admin", _("Ask your admin for an environment with an older CUDA, or an operator to update the driver: "
                                       "nodes like this one refuse it, too.")),
     "format": ("command", "admin", _("Ask your admin for an image for the node's architecture, or choose a tier with other nodes.")),
-    "memory-limit": ("out_of_memory", "you", _("Choose a tier with more memory.")),
+    "memory-limit": ("out_of_memory", "you", MORE_MEMORY),
 }  # fmt: skip
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 

@@ -22,6 +22,7 @@ NODE_FAULTS = RuleTable(
      _("its kernel has no cgroups left (its disk is not full)")),
     ("cgroup-driver", r"expected cgroupsPath to be|cgroup ?driver",
      _("it is set up wrongly (its kubelet and its container runtime have different cgroup drivers)")),
+    ("memory-limit", r"container init was OOM-killed|memory limit too low", _("the memory limit of this is too small even to start it")),
     ("cgroup-unit", r"unable to (?:apply cgroup configuration|start unit)", _("its systemd or kernel makes no cgroup for this")),
     ("unknown-device", r"unresolvable CDI devices? ([^\s:,]+)", _("it does not know the device {name} that was given to this (CDI)")),
     ("no-processes", r"(?:fork|clone|thread)\b.*resource temporarily unavailable", _("it has no room for more processes")),
@@ -33,10 +34,12 @@ NODE_FAULTS = RuleTable(
 )  # fmt: skip
 LOOK_AT_NODE = _("Ask an operator to look at the node; launched again, this may get another one.")
 NO_NAMESPACES = _("Ask an operator to turn user namespaces off for this, or for a runtime and volumes that have them.")
+MORE_MEMORY = _("Choose a tier with more memory.")
 _OF_NODE: tuple[Who, str] = "operator", LOOK_AT_NODE
 _STEPS: Mapping[str, tuple[Who, str]] = {
     "user-namespaces": ("operator", NO_NAMESPACES),
     "no-such-network": ("admin", _("Ask your admin to correct the network's name or to create it (NetworkAttachmentDefinition).")),
+    "memory-limit": ("you", MORE_MEMORY),
     "cgroups": ("operator", _("Ask an operator to drain and reboot the node; launched again, this may get another one.")),
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ _UNLIKE_ASKED: dict[tuple[str, str], tuple[str, Who, str]] = {
     ("PodResizePending", "Deferred"): (_("It still has its old size, until its node has room for the new one: {says}."),
         "you", _("It is tried again by itself; launched again with the new size, it may get another node.")),
     ("PodResizeInProgress", "Error"): (_("Running, but its size cannot be changed: {says}."), "you",
-        _("Let it use less memory, or launch it again with the new size.")),
+        _("Launch it again with the new size; to shrink it here, let it use less memory first.")),
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ LOGS: dict[str, dict[str, tuple[str, str]]] = {
         "grid.gpu-model": ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "kernel image: 6.12"),
         "grid.format": ("exec /usr/local/bin/python: exec format error", "the exec format error of yesterday is repaired"),
         "grid.gpu-fault": ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "0 correctable ECC errors on GPU 0"),
+        "grid.device": ("RuntimeError: Unable to open /dev/kfd read-write: Permission denied", "opened /dev/kfd read-write"),
         "grid.nccl": ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, unhandled system error",
             "NCCL version 2.21.5+cuda12.4"),
         "grid.shared-memory": ("RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.",

@@ -99,6 +99,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "inotify_add_watch /etc/cni/net.d: no space left on device"),
         "network": ("cni plugin not initialized", "cni plugin answered late"),
         "no-such-network": ("cannot find a network-attachment-definition (rdma) in namespace (lab)", "cannot find the network (rdma)"),
+        "memory-limit": ("runc create failed: container init was OOM-killed (memory limit too low?)", "container init was killed"),
         "cgroup-unit": (_CREATE + "unable to start unit \"cri.scope\"", _CREATE + "unable to apply apparmor profile"),
         "unknown-device": ("unresolvable CDI devices nvidia.com/gpu=all", "CDI device injection failed: no registry"),
         "service-down": ("dial unix /run/cilium/cilium.sock: connect: no such file", "dial tcp 127.0.0.1:50051: connect: refused"),

@@ -26,6 +26,7 @@ CGROUPS = (
     '"slice:prefix:name" for systemd cgroups, got "/kubepods/burstable/pod0b4e/3f1c" instead: unknown'
 )
 FORK = TASK + "failed to start shim: start failed: : fork/exec /usr/bin/shim: resource temporarily unavailable: unknown"
+TOO_LITTLE = "container init was OOM-killed (memory limit too low?): unknown"
 CALICO = 'failed to setup network for sandbox "3f1c": plugin type="calico" failed (add): connection is unauthorized'
 MULTUS = (
     "failed to create pod network sandbox k8s_p_lab_0(3f1c): error adding pod lab_p to CNI network "
@@ -216,6 +217,21 @@ def of_second_causes() -> dict[str, Diagnosis]:
         "a size that waits": resized("Deferred", full, running()),
         "want of memory, and a size that waits": resized("Deferred", full, killed),
         "a size that the node never gives": resized("Infeasible", "Resize is infeasible for static CPU policy", running()),
+        "a size that the runtime cannot set": explain(
+            pod("p", node="node-1", phase="Running", statuses=[running()], conditions=[
+                condition("PodResizeInProgress", "True", "Error", "failed to update resources: cpu.max: invalid argument")])
+        ),
+        "no sandbox for so little memory": waiting(
+            "ContainerCreating", "", event_saying("FailedCreatePodSandBox", SANDBOX + runc + TOO_LITTLE) | {"type": "Warning"}
+        ),
+        "a download that takes long": waiting(
+            "ContainerCreating", "", event_saying("Pulling", 'Pulling image "python:3.11"', seconds=2700)
+        ),
+        "a setup step that takes long": explain(
+            pod("p", node="node-1", spec={"initContainers": [{"name": "wait-for-db", "image": "a"}]},
+                status={"initContainerStatuses": [
+                    container_status("wait-for-db", state={"running": {"startedAt": ago(1500)}})]})
+        ),
         "a system call that is forbidden": explain(
             pod("p", node="node-1", phase="Failed", statuses=[container_status(state=ended(159))])
         ),

@@ -119,7 +119,7 @@
       });
       const stepped = uPlot.paths.stepped({ align: 1 });
       const line = colour("--line");
-      const axis = { stroke: colour("--muted"), grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px Inter, system-ui, sans-serif" };
+      const axis = { stroke: colour("--muted"), grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: `12px ${getComputedStyle(this.box).fontFamily}` };
       const times = (u, all, index, space, step) => this.data.steps ? all.map(brief) : all.map((at) => moment(at, ...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10])));
       const yAxis = ([name, scale]) => ({
         ...axis,

@@ -50,7 +50,7 @@ _IN_CATALOGUE = re.compile(r"""\bn?gettext\((?:"[^"]*", )?$""")
 _FOR_PROGRAMS = re.compile(r"(querySelector(All)?|closest|matches|matchMedia|new Error)(\?\.)?\($")
 _NOT_READ = {
     *("Enter", "Escape", "Event"),  # keys
-    *("freshness freshness-behind", "card chart-card", "12px system-ui, sans-serif"),  # classes, a font
+    *("freshness freshness-behind", "card chart-card", "12px {}"),  # classes, a font
     '<span class="freshness-headline" role="status"></span> <span class="freshness-detail"></span>',
 }
 

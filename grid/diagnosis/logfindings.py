@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 # A program ends with the cause, so only the end of a log is searched.
 LAST_LINES = 1000
 _LONGEST_SEARCHED = 2000  # characters of a line
-_LONGEST_LINE = 300  # of the line that is shown as evidence
+LONGEST_LINE = 300  # of the line that is shown as evidence
 _LONGEST_MEANING = 300
 _BEGINNINGS = frozenset("([0123456789")
 # What frameworks put before a line that a process of theirs wrote: Ray its task and process ("(fit pid=77, ip=10.9.0.3) "), torchrun
@@ -62,7 +62,8 @@ BUILT_IN = tuple(
         ("gpu-driver", r"(?:CUDA|NVIDIA) driver (?:version is insufficient|on your system is too old)",
          _("The node's GPU driver is too old for the program's libraries."),
          _("Choose an environment that is built for an older CUDA, or ask an operator to update the driver.")),
-        ("gpu-fault", r"uncorrectable (?:NVLink|ECC) error|GPU (?:has fallen off the bus|is lost)|NVRM: Xid|Driver/library version mism",
+        ("gpu-fault", (r"uncorrectable (?:NVLink|ECC) error|GPU (?:has fallen off the bus|is lost)|NVRM: Xid|Driver/library version mism|"
+         r"Error 802: system not yet"),
          _("The node's GPU or its driver failed."),
          _("Launch it again; show this line to an operator, because the GPU may need a reset or a repair, or its node a reboot.")),
         ("device", r"initialize NVML: (?:Unk|Insuf)|\(s\) is/are busy or unav|/dev/(?:kfd|dri|nvidia|vfio|accel)\b.*(?:denied|busy)",
@@ -71,15 +72,17 @@ BUILT_IN = tuple(
         ("nccl", r"\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b|NCCL error|Watchdog caught collective operation timeout",
          _("Its processes on several GPUs lost contact with each other (NCCL)."),
          _("Look for the first error of any of them: when one ends, the others report this.")),
-        ("gpu-model", r"no kernel image is available|is not compatible with the current PyTorch|device kernel image is invalid",
+        ("gpu-model", (r"no kernel image is available|is not compatible with the current PyTorch|device kernel image is invalid|"
+         r"\bhipErrorNoBinaryForGpu\b"),
          _("Its libraries are not built for the node's GPU."),
          _("Choose an environment whose libraries are built for this GPU model, or a tier with another GPU.")),
         # PyTorch's segments in /dev/shm have names that begin with torch_.
         ("shared-memory", (r"insufficient shared memory|killed by signal: Bus error|(?:/torch_\w+|/dev/shm/).*No space left on device|"
          r"No space left on device.*/dev/shm/"), _("Shared memory (/dev/shm) is full."),
          _("Use fewer loader processes, or choose a tier with more shared memory.")),
-        ("threads", r"can't start new thread|[Uu]nable to create (?:new )?native thread|pthread_create failed",
-         _("It could not start another thread."), _("Limit its threads, for example with OMP_NUM_THREADS, to the tier's cores.")),
+        ("threads", (r"can't start new thread|[Uu]nable to create (?:new )?native thread|pthread_create failed|"
+         r"\b[Ff]ork\b.*: Resource temporarily unavailable|Cannot fork\b"), _("It could not start another thread or process."),
+         _("Limit its threads, for example with OMP_NUM_THREADS, to the tier's cores.")),
         ("dask-memory", r"distributed\.\S*memory.* exceeded \d+% memory budget|\bKilledWorker: ",
          _("Workers of the Dask cluster ran out of memory."),
          _("Choose a tier with more memory for the workers, or cut the data into smaller partitions.")),
@@ -92,10 +95,12 @@ BUILT_IN = tuple(
         ("heap", r"OutOfMemoryError: (?:Java heap space|GC overhead)|JavaScript heap out of memory", _("Its own heap is full."),
          _("Raise the heap's limit (-Xmx, spark.driver.memory or --max-old-space-size), or choose a tier with more memory.")),
         ("memory", (r"^(?:\w+\.)*_?(?:Array)?MemoryError\b|java\.lang\.OutOfMemoryError|std::bad_alloc|Cannot allocate memory$|"
-         r"cannot allocate vector of size|OOM when allocating tensor|^ERROR: OutOfMemoryError\(\)"),
+         r"cannot allocate vector of size|OOM when allocating tensor|^ERROR: (?:\w+: )*OutOfMemoryError\(\)|"
+         r"insufficient memory for the Java Runtime|Native memory allocation \(\w+\) failed"),
          _("It ran out of memory."), _MORE_MEMORY),
         ("killed", (r"^Killed$|: line \d+: +\d+ Killed\b|died with <Signals\.SIGKILL: 9>|\(SIGKILL\) received by PID|"
-         r"return code = -9\b|terminated with signal SIGKILL|\bBrokenProcessPool: |\bTerminatedWorkerError: "),
+         r"(?:return|exit) ?(?:code|status) ?[:=]? ?(?:-9|137)\b|terminated with signal SIGKILL|\bBrokenProcessPool: |"
+         r"\bTerminatedWorkerError: "),
          _("One of its processes was killed, usually because memory ran out."), _MORE_MEMORY),
         ("format", r"^exec (\S+): exec format error$",
          _("File {} is built for another architecture than the node's, or is a script without a #! line."),
@@ -115,6 +120,11 @@ BUILT_IN = tuple(
          _("Use the same environment, so the same image, for the head, its workers and all that connects to them.")),
         ("python-module", r"^(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)",
          _("Python module {} is not installed."), _("Install it with pip, or choose an environment that has it.")),
+        ("package", r"(?:there is no package called|ArgumentError: Package|Cannot find (?:module|package)) \W{0,3}(@?\w[\w./-]*)",
+         _("Package {} is not installed."), _("Install it, or choose an environment that has it.")),
+        ("built-for-newer", r"version [`']([\w.]+)' not found|UnsupportedClassVersionError|\b_ARRAY_API not found",
+         _("Something in it was built for other versions of its libraries, or of Java, than the environment has."),
+         _("Choose an environment with those versions, or build and install it in this one.")),
         ("library", r"([\w.+-]+\.so[\w.]*): cannot open shared object file", _("Library {} is not installed."),
          _("Choose an environment that has it, or ask your admin to add it to the image.")),
         ("pip-conflict", r"^ERROR: (?:ResolutionImpossible|Cannot install .+ because these package versions have conflicting)",
@@ -142,15 +152,32 @@ BUILT_IN = tuple(
         ("service-access", r"\b[Gg]ated repo\b|\b40[13] Client Error|HTTP Error 40[13]\b|api_key not configured|[Ii]nvalid API key",
          _("A service refused access: a token is missing, not valid or not enough."),
          _("Give it a valid token. Ask for access to a gated model on its page, or who owns the data.")),
+        ("licence", (r"(?i)\blicen[cs]e (?:checkout failed|manager error)|FlexNet Licensing error|no \w+ licen[cs]e found|"
+         r"licen[cs]ed number of users already reached"), _("It got no licence of the program that it uses."),
+         _("Launch it again later, when others have given theirs back; ask your admin about the licence and its server.")),
         ("throttled", r"\b429 Client Error|HTTP Error 429\b|\bToo Many Requests\b|\bRateLimitError: |\((?:SlowDown|Throttling\w*)\)",
          _("A service takes no more requests from it for a while."),
          _("Try again later, sign in with a token, or keep what it downloads in the project's folder.")),
+        ("certificate-server", (r"(?i)certificate (?:has expired|is not yet valid|verify failed: Hostname)|certificate is valid for|"
+         r"no alternative certificate subject name|(?:hostname|IP address) mismatch, certificate"),
+         _("The certificate of a service has expired or is for another host."),
+         _("Check the host in the address; ask who runs the service to renew its certificate.")),
+        ("no-tls", r"WRONG_VERSION_NUMBER|wrong version number|first record does not look like a TLS handshake|Unrecognized SSL message",
+         _("A service does not speak TLS on that port."),
+         _("Check its port, and whether its address or that of the proxy should begin with http:// instead of https://.")),
         ("certificate", r"CERTIFICATE_VERIFY_FAILED|SSL certificate problem:|PKIX path building failed",
          _("The certificate of a service is not trusted."),
          _("Ask your admin to add the certificate authority to the environment's image.")),
+        ("mesh",
+         r"iptables validation failed|aborting firewall configuration|\biptables\S* v[\d.]+ .*(?:denied|nitialize|rule set generation)",
+         _("The service mesh could not redirect the traffic of its pod."),
+         _("Ask an operator to look at the mesh: whether its CNI plugin runs on the node, and whether its setup step may have NET_ADMIN.")),
         ("host-name", (r"Temporary failure in name resolution|Name or service not known|Could not resolve host|: no such host|"
          r"\bUnknownHostException\b|\bgetaddrinfo (?:ENOTFOUND|EAI_AGAIN)\b"), _("A host name cannot be resolved."),
          _("Check the host name; ask your admin whether the network policy permits the connection.")),
+        ("unreachable", r"\bNetwork is unreachable\b|\bNo route to host\b|E(?:NET|HOST)UNREACH|HTTP 000 CONNECTION FAILED",
+         _("A service cannot be reached."),
+         _("Check its address; ask your admin whether the network policy permits the connection, or whether it needs a proxy.")),
         ("refused", r"\bConnection refused\b|\bconnection refused\b|^ConnectionRefusedError\b|ECONNREFUSED",
          _("A service refused the connection."), _("Check its address and port, and whether it is running.")),
         ("timed-out",
@@ -164,6 +191,9 @@ BUILT_IN = tuple(
          _("Check the versions of its compiled libraries; they may not fit together.")),
     )
 )  # fmt: skip
+
+# What other troubles lead to: these are the cause where nothing else is known.
+_CONSEQUENCES = frozenset(f"{BUILT_IN_PREFIX}{key}" for key in ("nccl", "pip-no-version"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +216,14 @@ class LogTable:
         self._set = ExpressionSet(entry.pattern for entry in self.patterns)
 
     def findings(self, text: str) -> list[LogFinding]:
-        """Return what is known about the end of a log, the last line first, because programs end with the cause; each meaning once."""
+        """Return what is known about the end of a log, the last line first, because programs end with the cause; each meaning once, and
+        what is known as a consequence after its causes."""
         by_meaning: dict[str, LogFinding] = {}
         for raw in reversed(text.splitlines()[-LAST_LINES:]):
             known = self.of_line(raw)
             if known is not None:
                 by_meaning.setdefault(known.meaning, known)
-        return list(by_meaning.values())
+        return sorted(by_meaning.values(), key=lambda known: known.key in _CONSEQUENCES)
 
     def of_line(self, raw: str) -> LogFinding | None:
         """Return what a line means by the first entry that knows it."""
@@ -204,7 +235,7 @@ class LogTable:
         if not matching:
             return None
         known = self.patterns[min(matching)]
-        return LogFinding(known.key, _meaning(known, written), line[:_LONGEST_LINE], known.cure, known.link)
+        return LogFinding(known.key, _meaning(known, written), line[:LONGEST_LINE], known.cure, known.link)
 
 
 def without_prefix(line: str) -> str:

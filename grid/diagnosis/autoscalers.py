@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from grid.core.quantity import millicores
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _, ngettext
-from grid.core.wording import capitalised, listed, plural
+from grid.core.wording import capitalised, folded, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
 
@@ -23,6 +23,7 @@ _NO_ANSWER = ("unable to fetch metrics", "unable to get external metric")
 _NO_SERVER = "the server could not find"  # nobody serves metrics.k8s.io
 _BY_HAND = _("until then set the number of workers by hand.")
 _NOT_REQUESTED = Expression(r"missing request for (\S+)(?: in container (\S+))?")
+_FRAME = Expression(r"^the HPA [\w' ]+: ")  # what the controller was about to do
 _SAME_PODS = Expression(r"controlled by multiple HPAs: \[([^\]]+)\]")
 
 
@@ -116,8 +117,14 @@ def _cannot_scale(able: Condition) -> Diagnosis:
     if able.reason == "FailedGetScale" and able.message.endswith("not found"):
         sentence = _("The workers' Deployment does not exist, so the autoscaler has nothing to scale.")
         step = _("Compute Grid creates a deleted Deployment again by itself; if this stays, ask an operator.")
+    elif "the object has been modified" in able.message:
+        sentence = _(
+            "The number of workers was changed by something else at the same moment; the autoscaler tries again."
+        )
+        return Diagnosis("cannot_scale", sentence, "wait", "", _("Nothing to do."), _evidence(able))
     else:
-        sentence = _("The autoscaler cannot change the number of workers, so it stays as it is.")
+        sentence = _("The autoscaler cannot change the number of workers, so it stays as it is: {says}.")
+        sentence = sentence.format(says=_core(able))
         step = _("Ask an operator to look at the autoscaler's messages below.")
     return Diagnosis("cannot_scale", sentence, "problem", "operator", step, _evidence(able))
 
@@ -182,7 +189,8 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         step = _("It recovers by itself when the head answers; if it does not, ask an operator.")
         return Diagnosis("demand_missing", sentence, "problem", "operator", step, evidence)
     code, step = "scaling_inactive", _("Ask an operator to look at the messages below.")
-    sentence = _("The autoscaler cannot work out how many workers are needed, so their number stays as it is.")
+    sentence = _("The autoscaler cannot work out how many workers are needed, so their number stays as it is: {says}.")
+    sentence = sentence.format(says=_core(active))
     if active.reason == "FailedGetResourceMetric" and _NO_SERVER in message:
         sentence = _("There is no metrics server, so the number of workers does not follow the load.")
         code, step = "metrics_missing", _("Ask an operator to install the metrics server (metrics.k8s.io); {by_hand}")
@@ -190,6 +198,12 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         sentence = _("The metrics server does not answer, so the number of workers does not follow the load.")
         code, step = "metrics_missing", _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}")
     return Diagnosis(code, sentence, "problem", "operator", step.format(by_hand=_BY_HAND), evidence)
+
+
+def _core(condition: Condition) -> str:
+    """Return what the controller says of the cause, as a part of a sentence."""
+    frame = _FRAME.match(condition.message)
+    return folded(condition.message[frame.end() :] if frame else condition.message) or condition.reason
 
 
 def _evidence(condition: Condition) -> tuple[str, ...]:

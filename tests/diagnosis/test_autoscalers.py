@@ -21,6 +21,7 @@ DOWN = (
     "failed to get cpu utilization: unable to get metrics for resource cpu: "
     "unable to fetch metrics from resource metrics API: metrics are down"
 )
+NO_UPDATE = "the HPA controller was unable to update the target scale: "
 
 
 BROKEN = [
@@ -37,6 +38,9 @@ BROKEN = [
     ("AbleToScale", "FailedGetScale", 'deployments.apps "absent" not found'),
     ("AbleToScale", "FailedGetScale", "the server is busy"),
     ("AbleToScale", "FailedUpdateScale", 'deployments.apps "web" not found'),
+    ("AbleToScale", "FailedUpdateScale", f'{NO_UPDATE}Operation cannot be fulfilled on deployments "web": the object has been modified'),
+    ("AbleToScale", "FailedUpdateScale", f'{NO_UPDATE}admission webhook "kyverno" denied the request: at most 5 replicas'),
+    ("ScalingActive", "InvalidSelector", "the HPA target's scale is missing a selector"),
 ]  # fmt: skip
 
 

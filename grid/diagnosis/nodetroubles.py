@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import folded
 from grid.kube.objects import Condition, Node
@@ -15,6 +16,8 @@ _PROBLEMS = {
     "KubeletUnhealthy": _("its kubelet is not healthy"), "ContainerRuntimeUnhealthy": _("its container runtime is not healthy"),
 }  # fmt: skip
 _ORDER = {name: place for place, name in enumerate(_PROBLEMS)}
+# By such a name, or such a reason, an unknown condition tells of trouble and not that all is well.
+_TROUBLE_BY_NAME = Expression(r"(?i)error|fail|fault|xid|unhealthy|problem|deadlock|corrupt|degraded|read-?only")
 _HARMLESS = frozenset({"EtcdIsVoter"})  # k3s and RKE2 say by it that all is well
 
 
@@ -26,7 +29,8 @@ def node_troubles(node: Node) -> Sequence[tuple[Condition, str]]:
 
 def is_certain(condition: Condition) -> bool:
     """Return whether what the condition tells of is trouble for sure: an unknown one that is "True" may say that all is well."""
-    return condition.type in _PROBLEMS or condition.type.endswith("Ready")
+    is_named_so = _TROUBLE_BY_NAME.search(f"{condition.type} {condition.reason}") is not None
+    return condition.type in _PROBLEMS or condition.type.endswith("Ready") or is_named_so
 
 
 def _trouble(condition: Condition) -> str:

@@ -101,14 +101,14 @@ def disruption_cause(pod: Pod, disruption: Condition) -> str:
 def end_requested_by(pod: Pod, ended: Terminated) -> str:
     """Return what asked the program to end, for after "because"; "" when the pod does not say, or when it was asked later."""
     disruption = disruption_of(pod)
-    if disruption is not None and _is_before(disruption.last_transition_time, ended):
+    if disruption is not None and is_before(disruption.last_transition_time, ended):
         return disruption_cause(pod, disruption)
     meta = pod.metadata
     if meta.deletion_timestamp is None:
         return ""
     # The timestamp lies at the end of the grace period; once the node has confirmed the end, the object's own period is 0.
     grace = max(meta.deletion_grace_period_seconds or 0, pod.spec.termination_grace_period_seconds or 0)
-    return _("its pod was deleted") if _is_before(meta.deletion_timestamp - timedelta(seconds=grace), ended) else ""
+    return _("its pod was deleted") if is_before(meta.deletion_timestamp - timedelta(seconds=grace), ended) else ""
 
 
 def explain_disrupted(pod: Pod, disruption: Condition, evidence: tuple[str, ...], evicted: Event | None) -> Diagnosis:
@@ -285,6 +285,6 @@ def _bytes(text: str) -> str:
         return text
 
 
-def _is_before(moment: datetime | None, ended: Terminated) -> bool:
+def is_before(moment: datetime | None, ended: Terminated) -> bool:
     """Return whether the program ended after `moment`; True when it is not known."""
     return moment is None or ended.finished_at is None or moment <= ended.finished_at + _CLOCKS_DIFFER

@@ -19,6 +19,7 @@ from grid.diagnosis.disruptions import (
     explain_disrupted,
     explain_evicted,
     explain_rejected,
+    is_before,
     is_rejected,
 )
 from grid.diagnosis.exits import NOT_LOCATED
@@ -243,6 +244,8 @@ def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...], failu
 
 def _failed(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     reason, disruption = pod.status.reason, disruption_of(pod)
+    if disruption is not None and (own := _ended_before(pod, disruption.last_transition_time)) is not None:
+        return own
     evidence = quoted(reason, pod.status.message, disruption.message if disruption else "")
     if reason == "Evicted":
         return explain_evicted(pod, evidence)
@@ -291,14 +294,15 @@ def _is_unpulled(status: ContainerStatus, events: Sequence[Event]) -> bool:
 
 
 def _ended_in_time(pod: Pod) -> Diagnosis | None:
-    """Explain a program that had ended before its time was over, while what stands beside it, and no sidecar, went on."""
     limit, began = pod.spec.active_deadline_seconds, pod.status.start_time
+    return None if limit is None or began is None else _ended_before(pod, began + timedelta(seconds=limit))
+
+
+def _ended_before(pod: Pod, over: datetime | None) -> Diagnosis | None:
+    """Explain a program that had ended by itself before Kubernetes ended its pod, while what stands beside it went on; None otherwise."""
     ends = [status.state.terminated for status in programs(pod)]
-    if limit is None or began is None or not ends:
-        return None
-    over = began + timedelta(seconds=limit)
-    in_time = all(end is not None and end.finished_at is not None and end.finished_at < over for end in ends)
-    return _first_terminated(pod) if in_time else None
+    by_itself = all(end is not None and not is_before(over, end) for end in ends)
+    return _first_terminated(pod) if ends and by_itself else None
 
 
 def _first_terminated(pod: Pod) -> Diagnosis | None:

@@ -18,7 +18,7 @@ from django.core.validators import RegexValidator
 
 from dashboard.alerts.viewmodel import runbook_html
 from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
-from dashboard.logs.viewmodels.log_lines import level_of, parse_cursor
+from dashboard.logs.viewmodels.log_lines import parse_cursor
 from dashboard.palette.viewmodel import PaletteQuery
 from grid.core.gitnames import is_revision
 from grid.core.labels import label_value
@@ -27,6 +27,7 @@ from grid.core.regexes import EXPRESSIONS, Expression, RepeatedExpression
 from grid.core.requirementlines import parse_requirements
 from grid.diagnosis.exits import CANNOT_START
 from grid.diagnosis.logfindings import BUILT_IN, LogTable
+from grid.diagnosis.loglevels import level_of
 from grid.diagnosis.refusals import explain_refusal
 from grid.diagnosis.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.diagnosis.scheduling import counted_reasons
@@ -77,7 +78,7 @@ READERS: dict[str, Run] = {
     "dashboard.logs.viewmodels.ansi.ansi_html": ansi_html,
     "dashboard.logs.viewmodels.ansi.last_state": last_state,
     "dashboard.logs.viewmodels.ansi.plain": plain,
-    "dashboard.logs.viewmodels.log_lines.level_of": level_of,
+    "grid.diagnosis.loglevels.level_of": level_of,
     "dashboard.logs.viewmodels.log_lines.parse_cursor": parse_cursor,
     "dashboard.palette.viewmodel._begins_word": PaletteQuery("a- aa").rank,
     "grid.diagnosis.exits.CANNOT_START": CANNOT_START.find,

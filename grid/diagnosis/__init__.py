@@ -8,7 +8,7 @@ and `describe`.
 
 PUBLIC = (
     "autoscalers", "beside", "clusters", "containers", "describe", "diagnosis", "exits", "held", "images", "karpenter", "launchfit",
-    "launchplaces", "logfindings", "nodeimages", "nodeshapes", "nodetroubles", "placement", "placement.obstacles", "placement.volumes",
-    "places", "pods", "refusals", "remotetroubles", "requests", "resources", "room", "run_report", "selectors", "shortages", "startup",
-    "startupevents",
+    "launchplaces", "logfindings", "loglevels", "nodeimages", "nodeshapes", "nodetroubles", "placement", "placement.obstacles",
+    "placement.volumes", "places", "pods", "refusals", "remotetroubles", "requests", "resources", "room", "run_report", "selectors",
+    "shortages", "startup", "startupevents",
 )  # fmt: skip

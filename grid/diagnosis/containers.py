@@ -17,8 +17,8 @@ from grid.diagnosis.exits import (
     NOT_LOCATED,
     cause_words,
     exit_words,
-    explain_by_log,
     explain_no_start,
+    telling_line,
     who_can_repair,
 )
 from grid.diagnosis.images import PULL_FAILED, explain_pull
@@ -106,8 +106,7 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
     code = "setup_failed" if part_of(pod, status) == "setup" else "exit_code"
     end, cause = exit_words(ended, end_requested_by(pod, ended)), cause_words(ended)
     sentence = _("{program} ended with an error: {end}.{cause}", program=subject(pod, status), end=end, cause=cause)
-    known = explain_by_log(ended)
-    return Diagnosis(code, sentence, "problem", who, step, quoted(known.line, *evidence) if known else evidence)
+    return Diagnosis(code, sentence, "problem", who, step, quoted(telling_line(ended), *evidence))
 
 
 def explain_running(
@@ -147,7 +146,7 @@ def _restarted(
     repair: tuple[Who, str] = "you", _("See the previous run's log.")
     if last.reason in NOT_LOCATED:
         repair = "operator", _("Nothing to do: it runs again. If it happens often, show an operator the node.")
-    return Diagnosis("restarted", sentence, "problem", *repair, quoted(last.message, message))
+    return Diagnosis("restarted", sentence, "problem", *repair, quoted(telling_line(last), last.message, message))
 
 
 def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: datetime) -> Diagnosis:
@@ -259,7 +258,8 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     if part_of(pod, status) == "setup":
         sentence = _("{program} keeps failing{restarts}{why}.{cause} It is started again after a pause.")
     sentence = sentence.format(program=subject(pod, status), restarts=count, why=why, cause=cause_words(last))
-    return Diagnosis("crash_loop", sentence, "problem", who, step, quoted(last.message if last else "", message))
+    says = (telling_line(last), last.message) if last else ()
+    return Diagnosis("crash_loop", sentence, "problem", who, step, quoted(*says, message))
 
 
 def _out_of_memory(

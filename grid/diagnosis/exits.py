@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from grid.core.labels import KEYS
-from grid.core.regexes import RepeatedExpression
+from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import capitalised
 from grid.diagnosis.beside import PROGRAM, part_of, within
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
+from grid.diagnosis.lastwords import last_words
 from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.nodefaults import LOOK_AT_NODE, MORE_MEMORY, NO_NAMESPACES, fault_of
 from grid.diagnosis.rules import RuleTable, core_words
@@ -114,6 +115,8 @@ _REMEDIES: Mapping[str, _Remedy] = {
     "format": ("command", "admin", _("Ask your admin for an image for the node's architecture, or choose a tier with other nodes.")),
     "memory-limit": ("out_of_memory", "you", MORE_MEMORY),
 }  # fmt: skip
+_OF_SHELLS = (126, 127)
+_SHELL_SAYS = Expression(r"(?i)not found|no such file|denied|execut|format error|directory|interpreter")
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 
 
@@ -124,7 +127,7 @@ def exit_words(ended: Terminated, why: str = "") -> str:
     if why and ended.exit_code in _REQUESTED:
         end = _REQUESTED[ended.exit_code]
         return _("exit code {exit_code}, {end} because {why}", exit_code=ended.exit_code, end=end, why=why)
-    known = _shell_words(ended)[0] or _ENDS.get(ended.exit_code)
+    known = _shell_words(ended)[0] or ("" if _has_run(ended) else _ENDS.get(ended.exit_code))
     return _("exit code {exit_code}", exit_code=ended.exit_code) + (f", {known}" if known else "")
 
 
@@ -141,9 +144,15 @@ def cause_words(ended: Terminated | None) -> str:
 
 def explain_by_log(ended: Terminated) -> LogFinding | None:
     """Return what the end of the log says about the cause, if the exit code does not say more."""
-    if ended.exit_code in (0, 126, 127):
+    if not ended.exit_code or (ended.exit_code in _OF_SHELLS and not _has_run(ended)):
         return None
     return next(iter(findings(ended.message)), None)
+
+
+def telling_line(ended: Terminated) -> str:
+    """Return the line of the end of the log that tells most, whether the knowledge base knows it or not; "" without an error."""
+    known = explain_by_log(ended)
+    return known.line if known else last_words(ended.message) if ended.exit_code else ""
 
 
 def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) -> tuple[Who, str]:
@@ -156,7 +165,7 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
         return "you", _("See the end of the log.")
     if ended.reason in NOT_LOCATED:
         return "you", _("Launch it again; if it happens often, show an operator the node.")
-    if ended.exit_code in (126, 127):
+    if ended.exit_code in _OF_SHELLS and not _has_run(ended):
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
             return "admin", _("Ask your admin to check the environment's command.")
         return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_shell_words(ended)[1])
@@ -185,6 +194,12 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
     why = f": {says}" if says else ""
     sentence = capitalised(sentence.format(program=within(pod, status), why=why))
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
+
+
+def _has_run(ended: Terminated) -> bool:
+    """Return whether a program chose an exit code of shells by itself: its last words are not about a command that could not be run."""
+    says = last_words(ended.message) if ended.exit_code in _OF_SHELLS else ""
+    return bool(says) and not _SHELL_SAYS.search(says)
 
 
 def _shell_words(ended: Terminated) -> tuple[str, str]:

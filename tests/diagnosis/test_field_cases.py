@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.logs.viewmodels.log_lines import level_of, rows_of
+from dashboard.logs.viewmodels.log_lines import rows_of
 from grid.diagnosis.logfindings import finding_of, without_prefix
+from grid.diagnosis.loglevels import level_of
 from grid.diagnosis.pods import explain_end, explain_pod
 from grid.kube.objects import Pod
 from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying, on_a_node

@@ -18,13 +18,13 @@ from dashboard.logs.viewmodels.log_lines import (
     cursor_before,
     cursor_text,
     kept_page,
-    level_of,
     merged,
     newest,
     parse_cursor,
     place_before,
     rows_of,
 )
+from grid.diagnosis.loglevels import level_of
 from tests.support.golden import assert_golden
 
 TAG = re.compile(r'<span class="(?:ansi-(?:\d|1[0-5])(?: ansi-bold)?|ansi-bold)">|</span>')

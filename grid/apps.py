@@ -4,6 +4,7 @@ from pathlib import Path
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.db import connection
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 
@@ -22,6 +23,9 @@ class GridConfig(AppConfig):
         import_module("grid.composition").compose()
         make_local = import_module("grid.models.dataplane").make_local
         connection_created.connect(measure_statements, dispatch_uid="statements")
+        if connection.vendor == "postgresql":  # its driver is imported nowhere else
+            read_quickly = import_module("grid.database.timestamps").read_timestamps_quickly
+            connection_created.connect(read_quickly, dispatch_uid="timestamps")
         pre_migrate.connect(take_away, sender=self, dispatch_uid="triggers")
         post_migrate.connect(install, sender=self, dispatch_uid="triggers")
         post_migrate.connect(make_local, sender=self, dispatch_uid="data planes")

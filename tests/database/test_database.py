@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,17 +14,21 @@ from asgiref.testing import ApplicationCommunicator
 from django.conf import settings as django_settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.asgi import get_asgi_application
-from django.db import OperationalError, connection
+from django.db import DataError, OperationalError, connection
+from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
+from django.db.backends.postgresql.psycopg_any import register_tzloader
 from django.forms import ModelMultipleChoiceField, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.test import AsyncClient
 from django.urls import path
 from django.utils.module_loading import import_string
+from psycopg.pq import Format
 from pytest_django import Settings
 
 from grid.asgi import django_threads as dashboard
 from grid.database import threads as database
 from grid.database.threads import DatabaseThreads, RequestThreads, _Executor
+from grid.database.timestamps import TimestampLoader
 from grid.database.trouble import DatabaseTrouble, trouble_of
 from grid.models import User
 from tests.support.database import ON_POSTGRESQL, SlowQuery
@@ -96,6 +101,27 @@ async def test_postgresql_cancels_slow_statement_and_thread_continues(settings: 
         assert await threads.run(User.objects.count) == 0
     finally:
         await threads.close()
+
+
+@ON_POSTGRESQL
+def test_timestamps_of_postgresql_are_read_by_our_loader_as_by_djangos() -> None:
+    texts = [
+        "2026-12-01 09:12:14.123456+00",
+        "2026-12-01 09:12:14.1+00",
+        "0001-01-01 00:00:00+00",
+        "9999-12-31 23:59:59+02:30",
+    ]
+    with connection.cursor() as cursor:
+        assert cursor.adapters.get_loader(TIMESTAMPTZ_OID, Format.TEXT) is TimestampLoader
+        cursor.execute("SELECT " + ", ".join(["%s::timestamptz"] * len(texts)), texts)
+        ours = cursor.fetchone()
+        register_tzloader(UTC, cursor)
+        cursor.execute("SELECT " + ", ".join(["%s::timestamptz"] * len(texts)), texts)
+        assert ours == cursor.fetchone()
+        assert {moment.tzinfo for moment in ours} == {UTC}
+        with pytest.raises(DataError):
+            cursor.execute("SELECT 'infinity'::timestamptz")
+            cursor.fetchone()
 
 
 @ON_POSTGRESQL

@@ -63,6 +63,12 @@ WHY_NOT_MOUNTED = RuleTable(
         _("Ask an operator to repair the volume's file system on the node."))),
     ("file-system", r"wrong fs type|bad superblock", (_("its file system cannot be read"),
      _("Ask an operator whether the file system is damaged, or of a kind that the node does not know."))),
+    # What the storage does not know, or does not offer, it will not know or offer at the next attempt either.
+    ("no-such-volume", r'(?i)(?:volume|disk|image)s?\b(?: "[^"]+")?[^,:"]{0,150}(?:\bnot ?found|not exist)|(?:find|no such) volume', (
+        _("its storage knows no such volume: {says}"),
+        _("Ask an operator whether it was deleted, and can be restored: neither waiting nor another launch helps."))),
+    ("not-offered", r"= (?:InvalidArgument|Unimplemented|OutOfRange) ", ("{says}", _(
+        "Waiting does not change that: choose a tier on other nodes, or ask an operator about the volume and this kind of node."))),
     ("storage-silent", r"(?i)deadline ?exceeded|(?:connection|i/o) (?:timed out|timeout)|an operation .*already",
         (_("the storage does not answer in time"), "")),
 )  # fmt: skip

@@ -14,10 +14,11 @@ M = TypeVar("M")
 # Each caller of a driver or runtime puts a frame before what that says; the asides are the same whatever the cause.
 _FRAMES = Expression(
     r'(?s)^.*(?: desc = |\nOutput: |googleapi: Error \d+: |(?:for volume|StorageClass|pull image|pulling image|unpack image) "[^"]*" ?: |'
-    r"ErrImagePull: |container (?:process|init): )"
+    r'ErrImagePull: |"message": ?"|container (?:process|init): )'
 )
 _ASIDES = RepeatedExpression(
     r"(?m)^Error: |^.*(?:dmesg|mount-watchdog|Running scope as|Refer to the mount).*$|: unknown$| at \"/var/lib/kubelet/[^\"]*\"|"
+    r'"\s*(?:,\s*"\w+": ?[^{}]*)?\}[\s}-]*$|'  # what ends an answer of Azure, an object whose "message" says the cause
     r"/var/lib/kubelet/[^\s:\"',]+:? ?|https response error StatusCode: \d+, |Request ?ID: [\w-]+,? ?"
 )
 # Only that an earlier call has not ended or failed, or what is missing or not read yet; a timeout tells at least that something hangs.

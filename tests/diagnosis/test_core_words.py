@@ -29,6 +29,12 @@ NO_DEVICE = (
     "OCI runtime create failed: runc create failed: unable to start container process: error during container init: "
     'error mounting "/dev/fuse" to rootfs: no such device: unknown'
 )
+AZURE = (
+    'failed to provision volume with StorageClass "disk": rpc error: code = Internal desc = PUT https://management.azure.com/disks/1\n'
+    "-----\nRESPONSE 403: 403 Forbidden\nERROR CODE: AuthorizationFailed\n-----\n"
+    '{\n  "error": {\n    "code": "AuthorizationFailed",\n    "message": "The client has no right",\n    "target": "disk"\n  }\n}\n-----\n'
+)
+RAW = 'desc = Retriable: false, HTTPStatusCode: 403, RawError: {"error":{"code":"A","message":"Disallowed: \'[{\\"name\\":1}]\'."}}'
 ATTACHED = ("SuccessfulAttachVolume", 'AttachVolume.Attach succeeded for volume "pvc-1"')
 OWNERSHIP = "VolumePermissionChangeInProgress"
 OWNED = "Setting volume ownership for 0b4e/volumes/kubernetes.io~csi, processed 240000 files"
@@ -52,6 +58,8 @@ def explained(
         (CIFS, "mount error(13): Permission denied"),
         (EFS, "mount.nfs4: access denied"),
         (NO_DEVICE, 'error mounting "/dev/fuse" to rootfs: no such device'),
+        (AZURE, "The client has no right"),
+        (RAW, "Disallowed: '[{\"name\":1}]'"),
         (PENDING, ""),
         (SUMMARY, ""),
         ("timed out waiting for the condition", ""),

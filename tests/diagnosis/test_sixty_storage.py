@@ -97,6 +97,12 @@ EXPANDING = (
     'volume : rpc error: code = Internal desc = Could not resize volume "vol-0ab"'
 )
 NO_CSI = 'AttachVolume.Attach failed for volume "pvc-1" : CSINode node-1 does not contain driver ebs.csi.aws.com'
+NO_DISK = "googleapi: Error 404: The resource 'projects/p/zones/z/disks/pvc-1' was not found, notFound"
+MACHINE = "rpc error: code = InvalidArgument desc = googleapi: Error 400: pd-ssd disk type cannot be used by c4-standard-8 machine type."
+POLICY = 'RawError: {"error":{"code":"RequestDisallowedByPolicy","message":"The disk was disallowed by policy."}}'
+ACCESS_POINTS = (
+    "AccessPointLimitExceeded: You have reached the maximum number of access points (1000) allowed per file system."
+)
 UNPREPARED = "Failed to prepare dynamic resources: "
 RATE = "Error 403: Quota exceeded for quota metric 'Queries' and limit 'Queries per minute', rateLimitExceeded"
 FAILS = "ProvisioningFailed"
@@ -114,6 +120,10 @@ def situations() -> dict[str, Diagnosis]:
         ),
         "28 file system not enlarged": on_node("FailedMount", EXPANDING),
         "25 storage driver not on the node": on_node("FailedAttachVolume", NO_CSI),
+        "disk deleted": on_node("FailedAttachVolume", f'AttachVolume.Attach failed for volume "pvc-1" : {NO_DISK}'),
+        "disk of another kind": on_node(
+            "FailedAttachVolume", f'AttachVolume.Attach failed for volume "pvc-1" : {MACHINE}'
+        ),
         "27 file server refuses": on_node(
             "FailedMount", f"{SETUP}mount.nfs: access denied by server while mounting 10.2.0.5:/ds"
         ),
@@ -167,6 +177,8 @@ def test_provisioners_cause_is_said_whatever_came_after() -> None:
             no_class,
             (FAILS, FAILED + "rpc error: code = Internal desc = no such pool"),
         ),
+        "a timeout, and a policy of the cloud since": (late, (FAILS, FAILED + POLICY)),
+        "a timeout, and a limit of the file system since": (late, (FAILS, FAILED + ACCESS_POINTS)),
     }
     answers = {
         name: unplaced(UNBOUND, HOME, claim=pending(), claim_event=newest, earlier=[first])

@@ -26,15 +26,18 @@ _PROVISIONER = Expression(r"external provisioner ['\"]([^'\"]+)['\"]")
 # What a storage driver says of a volume that it did not make, who can act, and how. The quotas are of Compute Engine, EC2, Cinder and
 # Azure; one of requests per minute is none of disks.
 _NOT_MADE = RuleTable[tuple[str, Who, str]](
-    ("quota", r"(?i)quota_?exceeded|VolumeLimitExceeded|exceed\w* (?:allowed|approved) .*quota", (
-        _("{sentence} The quota for disks is used up: {says}."), "operator",
-        _("Ask an operator to raise the quota, or to delete disks that nobody needs."))),
+    ("quota", r"(?i)quota_?exceeded|(?:Volume|System|IOPS)LimitExceeded|exceed\w* (?:allowed|approved) .*quota|maximum number of", (
+        _("{sentence} The quota for volumes is used up: {says}."), "operator",
+        _("Ask an operator to raise the quota, or to delete volumes that nobody needs."))),
     ("small", r"is less than the size \d+ for the source|smaller than (?:the )?(?:source|snapshot)", (
         _("{sentence} It is smaller than the volume or snapshot that is copied into it."), "admin",
         _("Ask your admin for a claim at least as large as that."))),
     # EC2 removes a new disk whose key it may not use, and then knows no such volume.
     ("key", r"InvalidVolume\.NotFound|(?i:\bkms)", (_("{sentence} The disk cannot be encrypted with its key, as it seems: {says}."),
      "operator", _("Ask an operator whether the storage driver may use the key that encrypts the disks (KMS)."))),
+    ("policy", r"(?i)disallowed ?by ?policy|explicit deny|violates constraint|constraints/", (
+        _("{sentence} A policy of the cloud forbids it: {says}."), "operator",
+        _("Ask an operator for a storage class that the policy allows, or for an exception."))),
     ("rights", f"(?i:{NO_CREDENTIALS})|{NO_RIGHTS}", (_("{sentence} The storage driver has no account that may make it: {says}."),
      "operator", _("Ask an operator to give the storage driver an account with that right."))),
     ("silent", r"DeadlineExceeded", (_("{sentence} The storage does not answer in time."), "admin", ASK_ABOUT_VOLUME)),

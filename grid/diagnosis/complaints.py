@@ -18,7 +18,7 @@ from grid.diagnosis.rules import RuleTable
 _OF_NODES = (
     r"Insufficient |Too many pods|untolerated taint|were unschedulable|affinity/selector|plugin\(s\) \[NodeAffinity\]|"
     r"node affinity conflict|PersistentVolume's node affinity|unbound immediate|persistentvolumeclaim \"|"
-    r"available persistent volumes|ephemeral volume controller|not ready|No preemption victims|Preemption is not helpful"
+    r"available persistent volumes|ephemeral volume controller|were not ready|No preemption victims|Preemption is not helpful"
 )
 _COMPUTED_OF_NODES = Expression(_OF_NODES)
 _COMPUTED = Expression(rf"affinity rules|topology spread|free ports|{_OF_NODES}")
@@ -56,9 +56,12 @@ COMPLAINTS = RuleTable(
         _("Wait until devices become free, or ask an operator about the resource claim."))),
     ("port", r"free ports", Complaint(_("the port that it needs is taken on {nodes}"), "you",
      _("Wait until what uses the port ends, or choose another port."), ends=True)),
+    ("no-topology", r"missing required label", Complaint(_("{nodes} lack the label by which its pods are to be spread"), "operator",
+     _("Ask an operator to label the nodes, or choose another tier."),
+     singular=_("{nodes} lacks the label by which its pods are to be spread"))),
     ("other-pods", r"affinity rules|topology spread", Complaint(_("its rules about other pods keep it off {nodes}"), "operator",
      _("Wait until other pods end or start; if it lasts, show an operator the messages below."))),
-    ("gang", r"sibling pods|from a gang|pod ?group", Complaint(
+    ("gang", r"(?i)sibling pods|from a gang|pod ?group|optimistic rejection", Complaint(
         _("it starts only together with the other pods of its group, which are not all there or find no place"), "you",
         _("See why the others of its group are missing, or ask for a smaller group."), ends=True)),
     ("node-feature", r"declared features", Complaint(_("{nodes} lack a feature of Kubernetes that it needs"), "operator",

@@ -13,13 +13,15 @@ from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
 
 # Messages of the scheduler and the autoscaler are final only after some rounds.
 SETTLING = timedelta(seconds=60)
-# How each scheduler made of Kubernetes' framework begins its account of the nodes.
-_COUNTS_NODES = "nodes are available"
+# How each scheduler made of Kubernetes' framework begins its account of the nodes, and Volcano.
+_COUNTS_NODES = Expression(r"nodes are (?:un)?available")
 # The scheduler has tried preemption and found no node for it, so a nomination is of before, or somebody else's.
 _NO_PREEMPTION = ("Preemption is not helpful", "No preemption victims")
 # While a claim is missing that a controller makes for the pod.
 _AWAITS_CLAIM = Expression(r"^$|controller to create|not created yet")
+_PROVISIONING = Expression(r"consuming ProvisioningRequest (\S+)(?: that is in (\w+) state)?")
 _KUEUE = "kueue.x-k8s.io/"
+_TOPOLOGY = f"{_KUEUE}topology"
 
 
 def is_unplaced(pod: Pod) -> bool:
@@ -48,19 +50,19 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     if (refused := _refused(events, message)) is not None:
         return refused
     # Only a pod that the scheduler refused before is nominated for what it preempts; see `explain_chosen`.
-    preempts = _COUNTS_NODES in message and not any(words in message for words in _NO_PREEMPTION)
+    preempts = _COUNTS_NODES.search(message) and not any(words in message for words in _NO_PREEMPTION)
     if (node := pod.status.nominated_node_name) and preempts:
         sentence = _("About to start: node {node} is being cleared for it, pods of lower priority end there.")
         sentence = sentence.format(node=node)
         step, link = _("Nothing to do: it starts by itself."), f"node:{node}"
         return Diagnosis("about_to_start", sentence, "wait", "", step, quoted(message), link=link, is_normal=True)
     scheduler, claims = pod.spec.scheduler_name, pod.spec.resource_claims
-    if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in message and not node:
+    if scheduler != DEFAULT_SCHEDULER and not _COUNTS_NODES.search(message) and not node:
         code, sentence = "other_scheduler", _("Waits for the scheduler {scheduler} to choose a node.")
         step = _("Ask an operator whether the scheduler {scheduler} runs.", scheduler=scheduler)
         if message:  # it runs, and speaks of something else than of nodes
             sentence = _("The scheduler {scheduler} has not chosen a node: {said}.")
-            step = _("Ask an operator what the scheduler {scheduler} waits for.", scheduler=scheduler)
+            step = _("Choose another tier, or show an operator the messages below.")
         sentence = sentence.format(scheduler=scheduler, said=" ".join(message.split()).rstrip(". "))
     elif claims and (not message or "resourceclaim" in message.lower() or "allocate all claims" in message):
         names = [claim.resource_claim_name or claim.name for claim in claims]
@@ -69,6 +71,14 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
             sentence = _("No node that has room for this has free devices for the resource claim {names}.", names=words)
             step = _("Wait until devices become free; if it lasts, ask an operator whether a node has such devices.")
             return Diagnosis(code, sentence, "wait", "operator", step, quoted(message))
+        if "in use" in message:
+            singular, several = _("{names} is in use by others."), _("{names} are in use by others.")
+            sentence = _(
+                "Waits for devices: the resource claim {used}",
+                used=ngettext(singular, several, len(names), names=words),
+            )
+            step = _("Stop what uses the claim, or wait until it ends.")
+            return Diagnosis(code, sentence, "wait", "you", step, quoted(message))
         sentence = ngettext(
             "Waits for the resource claim {names}.", "Waits for the resource claims {names}.", len(names), names=words
         )
@@ -99,7 +109,7 @@ def explain_chosen(pod: Pod, message: str, *, now: datetime) -> Diagnosis | None
     """Explain a pod for which the scheduler has chosen a node that it has not got yet; None without one. Since Kubernetes 1.35 a pod is
     nominated while its volumes and devices are made ready, and nothing ends for it."""
     node = pod.status.nominated_node_name
-    if not node or _COUNTS_NODES in message:
+    if not node or _COUNTS_NODES.search(message):
         return None
     sentence = _("About to start: node {node} is chosen, and what this needs there is being prepared.", node=node)
     if not is_settled(pod, now):
@@ -107,6 +117,23 @@ def explain_chosen(pod: Pod, message: str, *, now: datetime) -> Diagnosis | None
         return Diagnosis("about_to_start", sentence, "wait", "", step, link=f"node:{node}", is_normal=True)
     step = _("If it lasts, ask an operator about the volumes and devices that this asks for.")
     return Diagnosis("about_to_start", sentence, "wait", "operator", step, link=f"node:{node}")
+
+
+def explain_provisioning(events: Sequence[Event], evidence: tuple[str, ...]) -> Diagnosis | None:
+    """Explain a pod that the autoscaler leaves to a ProvisioningRequest, by which several nodes are asked of the cloud at once."""
+    matches = ((event.message, _PROVISIONING.search(event.message)) for event in reversed(events))
+    message, match = next(((message, match) for message, match in matches if match), ("", None))
+    if match is None:
+        return None
+    evidence, name = quoted(*evidence, message), match[1].rstrip(".")
+    if "does not exist" in message:
+        sentence = _("No node is started for this: there is no ProvisioningRequest {name}, which it names.", name=name)
+        step = _("Ask an operator what makes the ProvisioningRequest.")
+        return Diagnosis("no_provisioning", sentence, "problem", "operator", step, evidence, is_normal=False)
+    state = _(", which is in state {state}", state=match[2]) if match[2] else ""
+    sentence = _("Its nodes are started by the ProvisioningRequest {name}{state}.", name=name, state=state)
+    step = _("Wait until the cloud has all of its nodes; if it lasts, ask an operator.")
+    return Diagnosis("provisioning", sentence, "wait", "operator", step, evidence)
 
 
 def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
@@ -125,9 +152,12 @@ def _gated(pod: Pod, events: Sequence[Event], message: str) -> Diagnosis:
     names = [gate.name for gate in pod.spec.scheduling_gates]
     if names and all(name.startswith(_KUEUE) for name in names):
         queue = pod.metadata.labels.get(f"{_KUEUE}queue-name", "")
-        sentence = _(
-            "Waits until Kueue admits it from its queue{queue}{says}.", queue=f" {queue}" if queue else "", says=says
-        )
+        sentence = _("Waits until Kueue admits it from its queue{queue}{says}.")
+        sentence = sentence.format(queue=f" {queue}" if queue else "", says=says)
+        if names == [_TOPOLOGY]:  # the gate for the quota is gone
+            sentence = _("Kueue has admitted it, and has not assigned it a node of its topology yet{says}.", says=says)
+            step = _("Wait: it starts by itself. If it lasts, ask an operator to look at Kueue.")
+            return Diagnosis("gated", sentence, "wait", "operator", step, evidence)
         step = _("Wait: it starts by itself. If it lasts, ask your admin about the queue and its quota.")
         return Diagnosis("gated", sentence, "wait", "admin", step, evidence)
     sentence = _("Something in the cluster holds this back on purpose.")

@@ -17,7 +17,14 @@ from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import capitalised, duration, folded, listed, plural
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import SCALING, Diagnosis, Severity, Who, latest, quoted, since, together
-from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.held import (
+    explain_chosen,
+    explain_held,
+    explain_provisioning,
+    explain_silence,
+    is_settled,
+    scheduler_message,
+)
 from grid.diagnosis.karpenter import NODE_SHOULD_BE_THERE, explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.mounts import claims_in_words
 from grid.diagnosis.rules import RuleTable
@@ -25,7 +32,11 @@ from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
 _COUNT, _COUNTS = Expression(r"\d{1,9} "), RepeatedExpression(r"(?:^|, )(\d{1,9}) ")
-_AVAILABLE = Expression(r"(?s)nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)")
+# What stands around the account of the nodes is of a scheduler of gangs: why the group is held back, or rejected.
+_AVAILABLE = Expression(
+    r"(?s)^(.*?)(?:Origin reason is \S+ )?\d+/\d+ nodes are (?:un)?available: "
+    r"(.*?)(?:\. (?:(?:no new claims|preemption:).*|([A-Z].*))|\.? not found|\.?)$"
+)
 _SCALE_UP = RepeatedExpression(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
 _SHORT = Expression(r"Insufficient (\S+)")
 _WORDS = {"cpu": "CPU", "memory": _("memory"), "ephemeral-storage": _("disk space"), "pods": _("room for another pod")}
@@ -58,8 +69,9 @@ _OF_GKE = Expression(r"associated with this pod failed: (.+?)\. Pod is at risk")
 def counted_reasons(message: str) -> dict[str, int]:
     """Return the number of nodes (or node groups) for each reason in a message of the scheduler or the autoscaler."""
     match = _AVAILABLE.search(message)
-    text = match[1] if match else message
-    return _counted(text) or ({text: 0} if text else {})
+    before, text, after = match.groups() if match else ("", message, "")
+    of_groups = {words.strip(" .;"): 0 for words in (before, after) if words}
+    return (_counted(text) or ({text: 0} if text else {})) | of_groups
 
 
 def _counted(text: str) -> dict[str, int]:
@@ -98,8 +110,8 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     if (chosen := explain_chosen(pod, message, now=now)) is not None:
         return chosen
     demands, word = _demands_of(pod), karpenters_word(events)
-    if (nominated := explain_nominated(events, evidence, now)) is not None:
-        return nominated
+    if (coming := explain_nominated(events, evidence, now) or explain_provisioning(events, evidence)) is not None:
+        return coming
     if errors := scale_up_failures(events):
         return _undelivered(errors, demands.pool, quoted(*evidence, *errors))
     if scaling is not None:
@@ -218,10 +230,13 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     others = [_("be too small ({small})", small=listed(small))] if small else []
     if any(map(_MISMATCH.search, groups)):
         others.append(_("not match what this asks for"))
+    if any(_TAINT in reason for reason in groups):
+        others.append(_("be closed to this by a taint"))
     rest = [
         f"{count} {reason}"
         for reason, count in groups.items()
-        if not (_FULL.search(reason) or BACKOFF in reason or _MISMATCH.search(reason) or _SHORT.match(reason))
+        if not (_FULL.search(reason) or _MISMATCH.search(reason) or _SHORT.match(reason))
+        if BACKOFF not in reason and _TAINT not in reason
     ]
     parts += [*([_("a new node of another would {others}", others=_(" and ").join(others))] if others else []), *rest]
     sentence = _("The autoscaler starts no node for this: {parts}.", parts="; ".join(parts))

@@ -76,6 +76,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "device-class": ('request gpu: device class "h100" does not exist', "device plugin restarted"),
         "device-claim": ("cannot allocate all claims", "node(s) had untolerated taint"),
         "port": ("node(s) didn't have free ports for the requested pod ports", "node(s) didn't have a free address"),
+        "no-topology": ("node(s) didn't match pod topology spread constraints (missing required label)",
+            "node(s) didn't match pod topology spread constraints"),
         "other-pods": ("node(s) didn't match pod anti-affinity rules", "node(s) didn't match Pod's node affinity/selector"),
         "gang": ("pre-filter pod p cannot find enough sibling pods, minMember of group: 8", "node(s) have too many pods of its group"),
         "node-feature": ("node declared features check failed - unsatisfied requirements: X", "node(s) were unschedulable"),

@@ -225,6 +225,41 @@ def of_accounts_and_limits() -> dict[str, Diagnosis]:
     }  # fmt: skip
 
 
+def of_queues_and_groups() -> dict[str, Diagnosis]:
+    gates, claims = [{"name": "kueue.x-k8s.io/topology"}], [{"name": "gpu", "resourceClaimName": "shared"}]
+    group = "pod group is not ready, 3 Pending, 3 minAvailable. Origin reason is p-2: 0/5 nodes are unavailable: 5 Insufficient cpu"
+    rejected = "2 Insufficient memory. PodGroup grid/train gets rejected due to Pod train-3 is unschedulable even after PostFilter"
+    fargate = "Pod not supported on Fargate: volumes not supported: PVC home bound to invalid PV pvc-1"
+    consuming = "Unschedulable pod ignored in scale-up loop, because it's consuming ProvisioningRequest grid/h100 that "
+    states = "does not exist. Consider creating pods after it.", "is in Accepted state."
+    unlabeled = "2 node(s) didn't match pod topology spread constraints (missing required label)"
+    return {
+        "Kueue has admitted it": explain(pod("p", spec={"schedulingGates": gates})),
+        "claim in use": unplaced("0/2 nodes are available: resourceclaim in use.", {"resourceClaims": claims}),
+        "group of Volcano": unplaced(group, {"schedulerName": "volcano"}, knows_cluster=False),
+        "group that is rejected": refused_by(rejected),
+        "Fargate": unplaced(fargate, {"schedulerName": "fargate-scheduler"}),
+        "memory and nodes without a label": refused_by(f"3 Insufficient memory, {unlabeled}"),
+        "groups of nodes with a taint": among_full(
+            "1 max node group size reached, 2 node(s) had untolerated taint {dedicated: infra}, 1 in backoff after failed scale-up"
+        ),
+        **{
+            f"ProvisioningRequest that {state}": unplaced(
+                "0/1 nodes are available: 1 Insufficient cpu.",
+                {},
+                pod_events=[("", consuming + state)],
+                knows_cluster=knows,
+            )
+            for state, knows in zip(states, (True, False), strict=True)
+        },
+    }
+
+
 def test_unseen_situations_are_told_as_stored() -> None:
     answers = of_one_cause() | of_two_causes() | of_nodes_and_services() | of_accounts_and_limits()
     assert_answers_as_stored("words-of-unseen-situations", answers.items())
+
+
+def test_groups_queues_and_what_else_is_missing_are_told_as_stored() -> None:
+    answers = of_queues_and_groups()
+    assert_answers_as_stored("words-of-groups-and-queues", answers.items())

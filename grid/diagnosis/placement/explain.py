@@ -13,6 +13,7 @@ from grid.diagnosis.diagnosis import SCALING, Diagnosis, latest, quoted, since, 
 from grid.diagnosis.held import (
     explain_chosen,
     explain_held,
+    explain_provisioning,
     explain_silence,
     is_settled,
     is_unplaced,
@@ -61,7 +62,7 @@ def explain_placement(
         are_two = nowhere.code == "not_selected" and nowhere.severity == about_claims.severity == "problem"
         return together(about_claims, nowhere) if are_two else about_claims
     word, held_up = karpenters_word(events), scene.held_up()
-    coming = explain_nominated(events, evidence, now)
+    coming = explain_nominated(events, evidence, now) or explain_provisioning(events, evidence)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         coming = explain_scale_up(scaling, evidence, now, pool=placement.pool)
     if coming is not None and (coming.is_normal or held_up is None):

@@ -12,11 +12,12 @@ from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NodeSituation, Obstacle, Placement, without
 from grid.diagnosis.placement.rows import count, most, names
+from grid.diagnosis.placement.spread import HOSTNAME
 from grid.diagnosis.placement.surroundings import absent_words
 from grid.diagnosis.places import STARTING_STATES, is_for_other_work, remover_of
 from grid.diagnosis.resources import PODS, amount_words, compared
 from grid.diagnosis.scheduling import cloud_words, with_untried_groups
-from grid.diagnosis.selectors import in_words
+from grid.diagnosis.selectors import in_words, matches_terms
 from grid.kube.objects import Metadata
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -183,9 +184,14 @@ class Scene:
         apart = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "volume")))
         if apart:
             reaching, known = without(nodes, "volume"), self.placement.volumes
-            places = [in_words(known[words]).replace(f"{_ZONE}=", _("zone ")) for words in apart if words in known]
+            places = [in_words(known[words]) for words in apart if words in known]
+            for key, word in ((_ZONE, _("zone ")), (HOSTNAME, _("node "))):
+                places = [place.replace(f"{key}=", word) for place in places]
             volumes = listed(apart) + (f" ({listed(dict.fromkeys(places))})" if places else "")
             sentence = _("No node{of_pool} can reach {volumes}", of_pool=self.of_pool, volumes=volumes)
+            every = [node for situation in self.situations for node in situation.nodes]
+            if any(words in known and not any(matches_terms(known[words], node) for node in every) for words in apart):
+                sentence = _("{sentence}: the cluster has no node there now", sentence=sentence)
             if reaching:
                 only, trouble = plural(count(reaching), "node", "nodes"), self._small(reaching)
                 sentence = _("Only {nodes}{of_pool} can reach {volumes}, and {trouble}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from grid.core.regexes import RepeatedExpression
+from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.diagnosis.beside import is_about
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
@@ -17,6 +17,7 @@ PULL_FAILED = frozenset({
 })  # fmt: skip
 _DETAILS = ("Failed to pull image", "Failed to inspect image", "Failed to apply default image tag")
 _ADDRESSES = RepeatedExpression(r"https?://[^\s\"]+|sha256:[0-9a-f]+")
+_SECRETS = Expression(r"image pull secrets \(([^)]+)\)")
 _CHECK_IMAGE = _("Ask your admin to correct the environment's image.")
 _REACH = _("It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry.")
 # The cause in words, who can act, and how, of the message in lower case; what names its cause exactly comes before what merely mentions it.
@@ -96,11 +97,17 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
         step = _("Ask an operator to look at the node's container runtime and its disk.")
         return Diagnosis("image", sentence, "problem", "operator", step, quoted(message, failed))
     text = _without_names(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
-    cause, who, step = PULL_FAILURES.meaning(text) or _OTHER
+    evidence: tuple[str, ...] = message, failed
+    key, (cause, who, step) = (PULL_FAILURES.find(text) or ("", _OTHER))[:2]
     says = next(filter(None, map(core_words, (failed, message))), "")  # what no rule knows is quoted
     cause = cause.replace("{says}", says)
+    without = latest(events, "FailedToRetrieveImagePullSecret")
+    if without is not None and key in ("access", "rate-limit") and (names := _SECRETS.search(without.message)):
+        cause = _("{cause}; the pod's image pull secret {names} is missing", cause=cause, names=names[1])
+        step = _("Ask your admin to create that image pull secret, or to name another in the environment.")
+        evidence = (*evidence, without.message)
     sentence = _("The image {image} cannot be pulled{cause}.", image=image, cause=cause and f": {cause}")
-    return Diagnosis("image", sentence, "problem", who, step, quoted(message, failed))
+    return Diagnosis("image", sentence, "problem", who, step, quoted(*evidence))
 
 
 def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:

@@ -35,6 +35,7 @@ from grid.kube.objects import Condition, ContainerStatus, Event, Node, Pod, Term
 
 __all__ = ["Diagnosis", "explain_end", "explain_pod"]
 
+_SHORTLY = timedelta(minutes=2)
 _STUCK, _IS_NEW = timedelta(minutes=1), timedelta(minutes=5)
 _KEPT = _("the project's files are kept.")
 _GIVEN_UP = timedelta(minutes=10)  # Kubernetes gives up what runs on a silent node after 5
@@ -307,14 +308,32 @@ def _ended_before(pod: Pod, over: datetime | None) -> Diagnosis | None:
 
 def _first_terminated(pod: Pod) -> Diagnosis | None:
     """Explain a finished pod by the container that failed first, want of memory before other errors; None when none has terminated.
-    A sidecar is ended by Kubernetes after the program, so its exit code explains nothing."""
+    A sidecar is ended by Kubernetes after the program, so how it ends explains nothing but before that."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ended = [(status, status.state.terminated) for status in statuses if status.state.terminated is not None]
     if not ended:
         return None
     status, end = min(ended, key=lambda pair: _in_order_of_cause(pod, *pair))
     about_files = explain_files(status, is_over=True) if fetches(pod, status) else None
-    return about_files or explain_terminated(pod, status, end)
+    return about_files or together(explain_terminated(pod, status, end), _failed_before(pod, end))
+
+
+def _failed_before(pod: Pod, end: Terminated) -> Diagnosis | None:
+    """Explain a sidecar that failed shortly before the program did, which may have needed it; None without one."""
+    until = end.finished_at
+    if until is None or not end.exit_code:
+        return None
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        for each in (status.last_state.terminated, status.state.terminated):
+            at = each.finished_at if each is not None and each.exit_code else None
+            if (
+                each is not None
+                and at is not None
+                and until - _SHORTLY < at < until
+                and part_of(pod, status) == "sidecar"
+            ):
+                return explain_terminated(pod, status, each)
+    return None
 
 
 def _in_order_of_cause(pod: Pod, status: ContainerStatus, ended: Terminated) -> tuple[bool, bool, bool, bool, float]:

@@ -255,11 +255,36 @@ def of_queues_and_groups() -> dict[str, Diagnosis]:
     }
 
 
+def of_what_else_is_missing() -> dict[str, Diagnosis]:
+    secret = "Unable to retrieve some image pull secrets (regcred); attempting to pull the image may not succeed."
+    denied = 'Failed to pull image "docker.io/acme/lab:4": authorization failed: no basic auth credentials'
+    absent = 'Failed to pull image "docker.io/acme/lab:4": manifest unknown'
+    lost = ended(1, message="OSError: [Errno 107] Transport endpoint is not connected: '/data'")
+
+    def failing_after(sidecar: dict[str, Any]) -> Diagnosis:
+        fuse = [{"name": "fuse", "restartPolicy": "Always", "resources": {"limits": {"memory": "256Mi"}}}]
+        init = {"initContainerStatuses": [container_status("fuse", **sidecar)]}
+        return of(container_status(state=lost), phase="Failed", spec={"initContainers": fuse}, status=init)
+
+    return {
+        f"pull secret: {name}": of(
+            waits("ImagePullBackOff"),
+            events=[event_saying("FailedToRetrieveImagePullSecret", secret), event_saying("Failed", failure)],
+        )
+        for name, failure in {"no access": denied, "no image": absent}.items()
+    } | {
+        "sidecar without memory, then the program": failing_after({"state": ended(137, "OOMKilled", seconds=40)}),
+        "sidecar restarted, then the program": failing_after({"ready": True, "lastState": ended(1, seconds=40)}),
+        "sidecar long before the program": failing_after({"ready": True, "lastState": ended(1, seconds=400)}),
+        "sidecar after the program": failing_after({"state": ended(137, seconds=2)}),
+    }
+
+
 def test_unseen_situations_are_told_as_stored() -> None:
     answers = of_one_cause() | of_two_causes() | of_nodes_and_services() | of_accounts_and_limits()
     assert_answers_as_stored("words-of-unseen-situations", answers.items())
 
 
 def test_groups_queues_and_what_else_is_missing_are_told_as_stored() -> None:
-    answers = of_queues_and_groups()
+    answers = of_queues_and_groups() | of_what_else_is_missing()
     assert_answers_as_stored("words-of-groups-and-queues", answers.items())

@@ -19,7 +19,7 @@ _LASTS = timedelta(minutes=5)  # an attach or mount that takes longer is no ordi
 _OWNERSHIP = Expression(r"Setting volume ownership for .*?(?:processed (\d+) files|$)")
 _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}
 _MISSING_FILE = Expression(r"references non-existent (config|secret) key: (\S+)")
-_NOT_READ = Expression(r"(?i)failed to sync (configmap|secret) cache: timed out")
+_NOT_READ = Expression(r"(?i)failed to sync (configmap|secret) cache: timed out|object .* not registered$")
 _VOLUME = Expression(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\], ]+)")
 # What clouds say of an account that may not do something, and of the lack of one.
 NO_RIGHTS = r"= (?:PermissionDen|Unauthen)|not (?:have (?:\S+ acc|auth)|authorized)|Authorization[FP]|Forbidden|AccessDenied|d '\S+' perm"
@@ -36,7 +36,7 @@ WHY_NOT_MOUNTED = RuleTable(
         _("the folder behind it does not exist: {says}"), _("Ask your admin to create it, or to correct its path."))),
     ("secret-store", r"secrets store obj|fetching secret|secretproviderclass", (_("a secret that it holds cannot be read: {says}"),
         _("Ask your admin whether the secret exists in the secret store, and may be read from here."))),
-    ("used-elsewhere", r"still being used|IN_USE|VolumeInUse|already (?:attached|being used)|attached to a different", (
+    ("used-elsewhere", r"still being used|IN_USE|(?:Volume|Resource)InUse|already (?:attached|being used)|attached to a different", (
         _("another node still uses it, or was lost before it let it go; its files are kept"), "")),
     ("node-is-full", r"(?i)maximum number of (?:data disks|attach)|attachment limit", (_("the node has as many volumes as it can take"),
         _("Stop it and launch it again, to get another node; ask an operator if it happens often."))),
@@ -67,7 +67,7 @@ WHY_NOT_MOUNTED = RuleTable(
     ("no-such-volume", r'(?i)(?:volume|disk|image)s?\b(?: "[^"]+")?[^,:"]{0,150}(?:\bnot ?found|not exist)|(?:find|no such) volume', (
         _("its storage knows no such volume: {says}"),
         _("Ask an operator whether it was deleted, and can be restored: neither waiting nor another launch helps."))),
-    ("not-offered", r"= (?:InvalidArgument|Unimplemented|OutOfRange) ", ("{says}", _(
+    ("not-offered", r"= (?:InvalidArgument|Unimplemented|OutOfRange) |(?i:not supported)", ("{says}", _(
         "Waiting does not change that: choose a tier on other nodes, or ask an operator about the volume and this kind of node."))),
     ("storage-silent", r"(?i)deadline ?exceeded|(?:connection|i/o) (?:timed out|timeout)|an operation .*already",
         (_("the storage does not answer in time"), "")),
@@ -185,7 +185,7 @@ def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
     """Explain a ConfigMap or Secret that the node has not read yet; it tries again at once, so this is no problem of the pod."""
     if (match := _NOT_READ.search(message)) is None:
         return None
-    name, kind = _volume(message), _KINDS[match[1].lower()]
+    name, kind = _volume(message), _KINDS.get((match[1] or "").lower(), _("ConfigMap or Secret"))
     where = _(" for volume {name}", name=name) if name else ""
     sentence = _("The node has not read the {kind}{where} yet; it waits for the API server.", kind=kind, where=where)
     step = _("Nothing to do: it tries again by itself. If it lasts, ask an operator to look at the node.")

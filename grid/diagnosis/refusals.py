@@ -123,7 +123,7 @@ _BY_POLICY = r"olicy '(?P<name>[^']+)'(?: with binding '[^']+')? denied request:
 
 # Webhooks and policies stand first: what they say in their own words may be like anything below.
 REFUSALS = RuleTable[_Explain](
-    ("webhook-down", r'(?s)failed calling webhook "([^"]+)"(?:: (.*))?', _webhook_down),
+    ("webhook-down", r'(?s)(?:failed calling webhook "|conversion webhook for )([^",]+)[^:]*(?:: (.*))?', _webhook_down),
     ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', _webhook_denied),
     # The webhook has side effects, so it is not asked for what is only tried: nothing is known of the real object.
     ("no-dry-run", r'admission webhook "(?P<name>[^"]+)" does not support dry run', _because(NO_DRY_RUN,

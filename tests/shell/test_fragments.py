@@ -4,13 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.urls import URLResolver, clear_url_caches, reverse
 
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, activity, node_row
 from dashboard.nodes.viewmodels.node import node_facts
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
 from dashboard.nodes.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows
 from dashboard.nodes.viewmodels.pools import totals
-from dashboard.shell.fragments import KEPT_UNUSED, RenderedFragments, render_fragment
+from dashboard.shell.fragments import KEPT_UNUSED, RenderedFragments, preload, render_fragment
 from dashboard.shell.viewmodels.events import event_line, history
 from dashboard.shell.viewmodels.freshness import freshness_fragment, freshness_view
 from dashboard.shell.viewmodels.listing import Progress, none_so_far, unfinished
@@ -258,3 +259,13 @@ def test_rendered_fragments_are_forgotten_when_unused() -> None:
     rendered.html(shown, now=NOW + KEPT_UNUSED + timedelta(seconds=6.5))
     assert len(rendered) == 3, "what is shown, and what was used within that time"
     assert rendered.count == 10
+
+
+def test_tables_of_addresses_are_made_before_the_first_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(resolver: URLResolver) -> None:
+        raise AssertionError("the first visitor waits for it")
+
+    clear_url_caches()
+    preload()
+    monkeypatch.setattr(URLResolver, "_populate", make)
+    assert reverse("queue") == "/queue/"

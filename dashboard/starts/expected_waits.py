@@ -45,7 +45,9 @@ def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
     """Return what is expected now; `observed` is what the cluster shows of those that start."""
     expected: dict[str, WaitEstimate] = {}
     for data_plane in DataPlane.objects.values_list("pk", flat=True):
-        expected |= estimates(read_facts(data_plane, now, observed=observed))
+        starting = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=STARTING)
+        if starting.exists():  # else all that runs, and much of the history, would be read for nothing
+            expected |= estimates(read_facts(data_plane, now, observed=observed))
     takeover = current_takeover(now)
     sentence = takeover_sentence(takeover) if takeover is not None else ""
     return WaitsRead(now, expected, read_accuracy(), crowded_out(observed), sentence)

@@ -12,6 +12,7 @@ from dashboard.queue.pages import queue
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.access import Role, Viewer
 from dashboard.shell.fragments import render_fragment
+from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS
 from dashboard.starts.expected_waits import ExpectedWaits, WaitsRead
 from dashboard.starts.viewmodels.expected_wait import wait_line
 from grid.executions.stopping import request_stop
@@ -35,7 +36,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def two(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """One that the owner waits for, and one of a stranger, by title. The page waits for what is expected, on a slow machine too."""
-    monkeypatch.setattr(queue, "FIRST_WAITS_SECONDS", 30.0)
+    monkeypatch.setattr(queue, "FIRST_PAINT_SECONDS", 30.0)
     ours = make_execution(people.owner, make_project(people.owner, people.teammate), state=State.QUEUED, title="Ours")
     theirs = make_execution(
         people.stranger, make_project(people.stranger, id="other"), state=State.QUEUED, title="Theirs"
@@ -68,7 +69,7 @@ async def test_first_paint_waits_a_moment_for_long_simulations(monkeypatch: pyte
     monkeypatch.setattr(queue, "EXPECTED", expected)
     page, runtime = queue.QueuePage(), new_runtime({LOCAL: FakeCluster()})
     assert await page.read_in_time(runtime, viewer, None) is None
-    assert loop_time() == pytest.approx(queue.FIRST_WAITS_SECONDS)
+    assert loop_time() == pytest.approx(FIRST_PAINT_SECONDS)
     assert await page.read(runtime, viewer, None) == WaitsRead(NOW)
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +11,8 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits, WaitsRead
+from dashboard.starts import expected_waits
+from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits, WaitsRead, read_expectations
 from dashboard.starts.startup_records import StartTimesRead, read_slowest, read_start_times
 from dashboard.starts.viewmodels.expected_wait import wait_note
 from dashboard.starts.viewmodels.start_times import (
@@ -26,7 +27,8 @@ from dashboard.starts.viewmodels.start_times import (
 from grid.core.labels import NODE_POOL
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import Execution, StartUp, State, WaitPrediction
-from grid.queue.wait_estimate.inputs import FEWEST, WaitEstimate
+from grid.queue.wait_estimate import reading
+from grid.queue.wait_estimate.inputs import FEWEST, WaitEstimate, WaitFacts
 from grid.queue.wait_estimate.observing import Observed
 from grid.queue.wait_estimate.outcomes import Accuracy
 from grid.runtime import Runtime
@@ -240,6 +242,20 @@ def test_rows_cards_and_overview_say_the_expected_start(
         assert f"{expected} It is full." in client_of(people.owner).get(path).text, path
     assert expected in client_of(people.operator).get("/overview/").text
     assert expecting.reads >= 3
+
+
+def test_what_runs_is_not_read_while_nothing_starts(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = make_execution(people.owner, make_project(people.owner), state=State.RUNNING)
+    read = list[str]()
+
+    def read_facts(data_plane: str, now: datetime, *, observed: Observed) -> WaitFacts:
+        read.append(data_plane)
+        return reading.read_facts(data_plane, now, observed=observed)
+
+    monkeypatch.setattr(expected_waits, "read_facts", read_facts)
+    assert (read_expectations(MOMENT, Observed()).estimates, read) == ({}, [])
+    Execution.objects.filter(pk=row.pk).update(state=State.QUEUED, slots_reserved_at=None)
+    assert row.pk in read_expectations(MOMENT, Observed()).estimates
 
 
 def test_accuracy_is_said_of_the_stage_of_each_wait(queued: Execution, expecting: Expecting) -> None:

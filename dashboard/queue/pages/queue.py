@@ -9,6 +9,7 @@ from django.http import QueryDict
 
 from dashboard.queue.viewmodels.waiting import REGION, in_order, queue_fragments, queue_row
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
+from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.starts.expected_waits import EXPECTED, WaitsRead, stands_still
@@ -18,9 +19,6 @@ from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC
 
 SHOWN = 200
-FIRST_WAITS_SECONDS = (
-    0.15  # for which a first paint waits for the waits, which take 0.4 s to simulate with 1,000 in the queue
-)
 
 
 class QueuePage(LivePage[None, WaitsRead | None]):
@@ -40,8 +38,9 @@ class QueuePage(LivePage[None, WaitsRead | None]):
         return await EXPECTED.value(runtime)
 
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: None) -> WaitsRead | None:
-        """Return None where simulating all waits takes longer than a first paint may: then rows say their waits a moment later."""
-        return await EXPECTED.value(runtime, patience=FIRST_WAITS_SECONDS)
+        """Return None where simulating all waits takes longer than a first paint may, as with 1,000 in the queue (0.4 s): then rows say
+        their waits a moment later."""
+        return await EXPECTED.value(runtime, patience=FIRST_PAINT_SECONDS)
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: WaitsRead | None) -> Collection[Topic]:
         return {TOPIC}

@@ -3,6 +3,7 @@
 Open pages share lists. A group is rebuilt when one of its pods, its row, or an event about it has changed.
 """
 
+import asyncio
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Role, Viewer, may_observe, may_see_execution
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, LiveList, LiveLists
 from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.slices import SharedBreath
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.window import Page
 from dashboard.starts.expected_waits import EXPECTED
@@ -61,6 +63,11 @@ class ExecutionList(LiveList[Group]):
         return ("project", self._view.project) if self._view.project else "all"
 
     @property
+    def reader(self) -> int | None:
+        """The person for whom its rows are put into words; None when they are for all who see everything."""
+        return None if self._sees_all else self.viewer.id
+
+    @property
     def is_oldest_first(self) -> bool:
         return self._view.sort == "age" and self._view.descending
 
@@ -70,10 +77,12 @@ class ExecutionList(LiveList[Group]):
 
     def rows_of(self, number: int, shown: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
         """Return the rows of a page, of which those are made again that have changed since they were shown last."""
-        reader = None if self._sees_all else self.viewer.id
-        known = rows.of_page(shown.items, self._rows.get(number, _NO_ROWS), viewer_id=reader, now=now)
+        known = rows.of_page(shown.items, self._rows.get(number, _NO_ROWS), viewer_id=self.reader, now=now)
         self._rows = {page: rows for page, rows in self._rows.items() if self.is_shown(page)} | {number: known}
         return known.fragments
+
+    def has_rows_of(self, number: int) -> bool:
+        return number in self._rows
 
     def rooms(self, number: int) -> set[Topic]:
         """Return the topics of the pools for whose nodes pods of a page wait, as it was shown last."""
@@ -107,6 +116,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         super().__init__(runtime.hub, TOPIC)
         self.runtime = runtime
         self.rows = ExecutionRows(runtime)
+        self._wording = asyncio.Lock()  # so that the slices of many pages do not add up
         self._labels = Keys.under(settings.LABEL_PREFIX)
         self._filters = WeakValueDictionary[ExecutionsView, GroupFilter]()  # of the lists that there are
         self._restless: set[str] = set()  # groups whose status changes with time
@@ -124,6 +134,20 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         audience = "observers" if may_observe(viewer) else viewer.id
         first = view if view.page == 1 else replace(view, page=1)
         return await self.known_or((audience, first), lambda: self._empty(viewer, first), within=within)
+
+    async def put_into_words(self, asked: ExecutionList, number: int) -> None:
+        """Make the rows of a page that has not been shown lately, in slices: 200 rows in one step would take 30 ms."""
+        if asked.has_rows_of(number):
+            return
+        async with SharedBreath(self._wording) as breath:
+            for group in asked.page(number).items:
+                if group.key in self.items:  # it may have gone meanwhile
+                    self.rows.of(group, viewer_id=asked.reader, now=self._now())
+                    await breath.take()
+
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
+        super()._enter(loop)
+        self._wording = asyncio.Lock()
 
     def _empty(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         wanted = replace(view, sort="age", descending=False)
@@ -258,7 +282,9 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     async def _list(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, *, within: float | None = None
     ) -> ExecutionList:
-        executions = await self.lists_in(runtime).list_of(viewer, view, within=within)
+        lists = self.lists_in(runtime)
+        executions = await lists.list_of(viewer, view, within=within)
+        await lists.put_into_words(executions, view.page)
         if executions.awaits_start(view.page):
             EXPECTED.begin(runtime)
         return executions

@@ -31,7 +31,7 @@ class Breath:
 class SharedBreath(Breath):
     """Holds the lock during a slice only, so that those of concurrent work take turns and do not add up."""
 
-    def __init__(self, lock: asyncio.Lock, rest: Callable[[], float]) -> None:
+    def __init__(self, lock: asyncio.Lock, rest: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__(rest)
         self._lock = lock
         self._is_held = False

@@ -1,4 +1,6 @@
-"""Keeps warm what the first visitors of live pages would wait for, after a start and after a time without visitors."""
+"""Keeps warm what the first visitors of live pages would wait for, after a start and after a time without visitors.
+
+Each page says in `warm_up` what that is. It asks again and again, because a runtime is filled after its start."""
 
 import asyncio
 from collections.abc import Iterable

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
@@ -52,7 +51,6 @@ from grid.models import (
     LifecycleEntry,
     State,
     StoredSecret,
-    UsageInterval,
     User,
     WaitPrediction,
 )
@@ -69,7 +67,7 @@ from grid.queue.wait_estimate.outcomes import start_waits
 from grid.runtime import poolsamples
 from grid.runtime.executionrows import read_rows, read_versions
 from grid.tiers.rushplans import taken_since
-from grid.usage import peaks, usage
+from grid.usage import dailyusage, peaks, usage
 from grid.usage.intervals import Changes, Interval
 from grid.workspaces import workspaces
 from grid.workspaces.shutdown.records import carry_out, store_looks, watched
@@ -89,7 +87,9 @@ def _reads_history(sql: str, plan: str) -> bool:
     """Whether a plan reads a table from end to end. What is unsettled or open has an index of its own, and pages a limit."""
     return any(
         not (
-            index.startswith(("unsettled", "usage_open", "open_runs", "schedules_by_next", "open_predictions"))
+            index.startswith(
+                ("unsettled", "usage_open", "usage_to_add", "open_runs", "schedules_by_next", "open_predictions")
+            )
             or (index.startswith(("history", "audit_by_age")) and "LIMIT" in sql)
         )
         for index in (scan[1] or "" for scan in _SCAN.finditer(plan))
@@ -172,11 +172,7 @@ def use_a_node(execution: Execution) -> None:
 
 def used(**by: object) -> object:
     """The sums of a day, with what is still open."""
-    ended = UsageInterval.objects.filter(ended_at__gt=NOW, began_at__lt=NOW + timedelta(days=1), **by)
-    running = UsageInterval.objects.filter(ended_at__isnull=True, **by)
-    return list(ended.order_by().values("tier").annotate(Sum("seconds"))), list(
-        running.order_by().values("tier", "began_at")
-    )
+    return dailyusage.held(("day", "tier_id", "kind"), NOW.date(), NOW.date(), NOW, **by)
 
 
 def launch_into_a_full_queue(shop: Shop) -> None:

@@ -1,5 +1,5 @@
 """The leader's hourly clean-up: expired sessions, wrong passwords that no longer count, grants that nobody can use any more, and whatever
-is older than `retention` keeps it.
+is older than `retention` keeps it; and it adds up by day what usage has ended.
 
 It works in small batches with a pause after each, so that nobody waits for the database. When a chore fails, the others still run, and
 all are tried again soon; running any of them twice changes nothing.
@@ -27,6 +27,7 @@ from grid.models.execution import ACTIVE_STATES
 from grid.nodes import nodetasks
 from grid.platformhealth.apichecks import apicheckruns
 from grid.queue.wait_estimate import outcomes
+from grid.usage import dailyusage
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ BATCH = 200
 PAUSE_SECONDS = 0.1  # for other writers
 _TICKETS_KEPT = timedelta(minutes=1)  # twice a ticket's lifetime
 
-Chore = Callable[[datetime, int], int]  # takes now and the most rows to delete, returns how many it deleted
+Chore = Callable[[datetime, int], int]  # takes now and the most rows to delete, returns how many it did
 
 
 def purge_grants(now: datetime, at_most: int) -> int:
@@ -75,6 +76,7 @@ CHORES: Mapping[str, Chore] = {
     "deliveries": retention.drop_deliveries,
     "expected waits": outcomes.drop_predictions,
     "orphan intervals": retention.end_orphan_intervals,
+    "usage": dailyusage.add_up_ended,
     "executions": retention.drop_executions,
     "runs": retention.drop_runs,
 }

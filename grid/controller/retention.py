@@ -1,8 +1,8 @@
 """Deletes rows older than the central configuration keeps them, as chores of `housekeeping`: oldest first, a bounded number of rows in each
 transaction, and only of executions that are settled.
 
-An execution is deleted in several such steps: its samples and history, then its intervals, which are added up into daily usage in the same
-transaction, then itself, so that its page shows the cost nearly to the end. After an interruption the next step continues with what is
+An execution is deleted in several such steps: its samples and history, then its intervals, which are added up into daily usage before, then
+itself, so that its page shows the cost nearly to the end. After an interruption the next step continues with what is
 left.
 """
 
@@ -72,10 +72,11 @@ def drop_executions(now: datetime, at_most: int) -> int:
             keys = list(rows.filter(execution__in=ids).order_by().values_list("pk", flat=True)[:at_most])
             if keys:
                 return _delete(rows, keys)
-        intervals = list(UsageInterval.objects.filter(execution__in=ids).order_by("pk")[:at_most])
-        if intervals:
-            dailyusage.add(dailyusage.added_up(intervals))
-            return _delete(UsageInterval.objects, [interval.pk for interval in intervals])
+        intervals = UsageInterval.objects.filter(execution__in=ids).order_by("pk")
+        keys = list(intervals.values_list("pk", flat=True)[:at_most])
+        if keys:
+            dailyusage.add_up(keys)  # as a rule they are
+            return _delete(UsageInterval.objects, keys)
         Execution.objects.filter(pk__in=ids).delete()  # deletes their logs too
         return len(ids)
 

@@ -46,7 +46,7 @@ from grid.models.secret import StoredSecret
 from grid.models.share import AppShare, PortShare, WorkspaceGrant
 from grid.models.startup import StartDay, StartUp
 from grid.models.tier import HardwareTier, RushPlan
-from grid.models.usage import BudgetMonth, DailyUsage, ProjectBudget, UsageInterval
+from grid.models.usage import BudgetMonth, DailyUsage, MonthlyUsage, ProjectBudget, UsageInterval
 from grid.models.user import EmailChange, SavedView, Session, User
 from grid.models.waiting import LastAdmission, QueueOrder, QueueTakeover, WaitPrediction
 from grid.models.workspace import Workspace

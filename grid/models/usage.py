@@ -1,4 +1,4 @@
-"""Usage: the intervals in which pods held nodes, their daily totals once an execution is deleted, and the budgets of projects."""
+"""Usage: the intervals in which pods held nodes, their daily totals, and the budgets of projects."""
 
 from decimal import Decimal
 
@@ -18,7 +18,7 @@ _ENDED = Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=F("began
 class UsageInterval(models.Model):
     """The time for which one pod of an execution held a node, in whole seconds; `ended_at` and `seconds` are null while it does. Requests
     and price are those at launch. A pod's uid is never used again, so writing an interval twice changes nothing. It protects its execution
-    from being deleted until it was added up into `DailyUsage`."""
+    from being deleted until it was added up into `DailyUsage`, which counts it from then on."""
 
     execution = models.ForeignKey(Execution, on_delete=models.PROTECT, related_name="usage", db_index=False)
     pod_uid = models.CharField(max_length=64, unique=True)
@@ -35,6 +35,8 @@ class UsageInterval(models.Model):
     began_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     seconds = models.PositiveBigIntegerField(null=True, help_text="From the beginning to the end, so that SQL sums it.")
+    # The database's default is for a controller of before, which may still write while a new version is rolled out.
+    added_up = models.BooleanField(default=False, db_default=False, help_text="`DailyUsage` counts it.")
 
     class Meta:
         ordering = ["began_at", "id"]
@@ -42,8 +44,8 @@ class UsageInterval(models.Model):
             # A covering index for the cost of an execution.
             Index(fields=["execution", "price_per_hour", "seconds"], name="usage_by_execution"),
             Index(fields=["execution"], condition=Q(ended_at__isnull=True), name="usage_open"),
-            Index(fields=["owner", "ended_at"], name="usage_by_owner"),
-            Index(fields=["project", "ended_at"], name="usage_by_project"),
+            Index(fields=["owner"], condition=Q(added_up=False), name="usage_to_add_by_owner"),
+            Index(fields=["project"], condition=Q(added_up=False), name="usage_to_add_by_project"),
         ]
         constraints = [
             CheckConstraint(
@@ -57,15 +59,18 @@ class UsageInterval(models.Model):
         )
 
 
-class DailyUsage(models.Model):
-    """The total of the deleted intervals of one day (UTC). The price is a part of the key, so that the cost stays exact: `price_per_hour
-    * pod_seconds / 3600`."""
+class _AddedUp(models.Model):
+    """The total of the intervals of one key that are added up, whether they are deleted meanwhile or not. The price is a part of the key,
+    so that the cost stays exact: `price_per_hour * pod_seconds / 3600`."""
 
     day = models.DateField()
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="+", db_index=False)
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="+", db_index=False)
     node_pool = models.CharField(max_length=63)
+    kind = models.CharField(
+        max_length=20, blank=True, default="", help_text="Empty where the executions were deleted before it was kept."
+    )
     price_per_hour = models.DecimalField(max_digits=10, decimal_places=4)
     pod_seconds = models.PositiveBigIntegerField(default=0)
     millicore_seconds = models.PositiveBigIntegerField(default=0)
@@ -73,18 +78,37 @@ class DailyUsage(models.Model):
     gpu_seconds = models.PositiveBigIntegerField(default=0)
 
     class Meta:
-        ordering = ["day", "id"]
-        constraints = [
-            UniqueConstraint(
-                fields=["day", "owner", "project", "tier", "node_pool", "price_per_hour"],
-                name="one_daily_usage_of_a_kind",
-            )
-        ]
+        abstract = True
 
     def __str__(self) -> str:
         return _(
             "{pod_seconds} s of {tier_id} on {day}", pod_seconds=self.pod_seconds, tier_id=self.tier_id, day=self.day
         )
+
+
+_KEY = ["owner", "project", "tier", "node_pool", "kind"]
+_SUMS = ["pod_seconds", "millicore_seconds", "gpu_seconds"]
+
+
+class DailyUsage(_AddedUp):
+    """The totals of one day (UTC)."""
+
+    class Meta:
+        ordering = ["day", "id"]
+        indexes = [
+            Index(fields=["project", "day"], name="daily_usage_by_project"),
+            # A covering index for the picture of everybody's month.
+            Index(fields=["day", "price_per_hour", *_SUMS], name="daily_usage_by_price"),
+        ]
+        constraints = [UniqueConstraint(fields=["day", *_KEY, "price_per_hour"], name="one_daily_usage_of_a_kind")]
+
+
+class MonthlyUsage(_AddedUp):
+    """The same totals of a month, whose first day `day` is: few rows for what everybody used, and for what projects have spent."""
+
+    class Meta:
+        ordering = ["day", "id"]
+        constraints = [UniqueConstraint(fields=["day", *_KEY, "price_per_hour"], name="one_monthly_usage_of_a_kind")]
 
 
 _PERCENT = (MinValueValidator(1), MaxValueValidator(100))

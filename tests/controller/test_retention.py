@@ -61,7 +61,7 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2026, 2, 1), timezones=st.
 )
 HELD = st.builds(
     lambda began, seconds, owner, price, size: UsageInterval(
-        owner_id=owner, project_id="p", tier_id="t", node_pool="default", price_per_hour=Decimal(price), millicores=size,
+        execution_id="e", owner_id=owner, project_id="p", tier_id="t", node_pool="default", price_per_hour=Decimal(price), millicores=size,
         mebibytes=2 * size, gpus=size % 3, began_at=began, ended_at=began + timedelta(seconds=seconds), seconds=seconds,
     ),
     MOMENTS, st.integers(0, 5 * 86_400), st.integers(1, 2), st.sampled_from(["0", "0.05", "1.3333"]), st.integers(0, 64_000),
@@ -78,7 +78,7 @@ def test_time_is_cut_at_midnight_without_loss(began: datetime, seconds: int) -> 
 
 @given(st.lists(HELD, max_size=12))
 def test_sum_of_days_is_the_sum_of_intervals(intervals: list[UsageInterval]) -> None:
-    days = added_up(intervals)
+    days = added_up(intervals, {"e": "job"})
     total = sum(days.values(), Sums())
     assert total.pod_seconds == sum(interval.seconds or 0 for interval in intervals)
     assert total.millicore_seconds == sum((interval.seconds or 0) * interval.millicores for interval in intervals)
@@ -218,6 +218,7 @@ def test_records_are_kept_for_ever_without_a_number(shop: Shop, configure: Confi
         configure(setting, 0)
     ended(shop, 10_000)
     AuditEntry.objects.create(at=NOW - 10_000 * DAY, actor_name="ada", action="changed", object_type="x", object_id="y")
+    assert whole(CHORES["usage"]) == 1
     assert [whole(chore) for chore in CHORES.values()] == [0] * len(CHORES)
     assert Execution.objects.exists()
 

@@ -1,7 +1,7 @@
 """Several processes that give slots at the same moment, each with its own connection to one database file: no slot twice."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from threading import Barrier, Thread
 
 from django.db import connection
@@ -14,6 +14,7 @@ from grid.models import AuditEntry, DailyUsage, Execution, QueueOrder, State, Us
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering
 from grid.usage import usage
+from grid.usage.dailyusage import add_up_ended, held as held_usage
 from grid.usage.intervals import Changes, Interval
 from grid.workspaces.workspaces import delete, resume
 from tests.support.shop import NOW, Shop, admit_waiting
@@ -148,6 +149,31 @@ def test_stop_during_admission_leaves_no_half_of_pair(on_file: Shop) -> None:
     assert held() == (0 if workspace.state == "stopped" else 7)
 
 
+def test_usage_that_ends_while_two_controllers_add_up_counts_once(on_file: Shop) -> None:
+    ids = [on_file.launch(after=number).pk for number in range(20)]
+    for id in ids:
+        usage.record(id, Changes((Interval(id, "pod", "node-1", False, NOW - 20 * HOUR, None),)))
+
+    def end() -> None:
+        for id in ids:
+            usage.end_all(id, NOW)
+            sums.append(pod_seconds())
+        ended.append(True)
+
+    def add_up() -> None:
+        while not ended or add_up_ended(NOW, 3):
+            add_up_ended(NOW, 3)
+            sums.append(pod_seconds())
+
+    def pod_seconds() -> int:
+        return sum(row[-3] for row in held_usage(("day", "project_id"), date(2026, 1, 1), NOW.date(), NOW))
+
+    sums, ended = list[int](), list[bool]()
+    at_once(end, add_up, add_up)
+    assert set(sums) == {20 * 20 * 3600}, "at any moment"
+    assert sum(DailyUsage.objects.values_list("pod_seconds", flat=True)) == 20 * 20 * 3600
+
+
 def test_two_controllers_add_no_dropped_usage_twice(on_file: Shop) -> None:
     for number in range(30):
         execution = on_file.launch(after=number)
@@ -156,7 +182,7 @@ def test_two_controllers_add_no_dropped_usage_twice(on_file: Shop) -> None:
     later = NOW + 1000 * 24 * HOUR
 
     def drop() -> None:
-        while drop_executions(later, 7):
+        while add_up_ended(later, 3) + drop_executions(later, 7):
             pass
 
     at_once(drop, drop)

@@ -45,7 +45,7 @@ def use_up(shop: Shop, **fields: Any) -> None:
     """Spend the whole of a new budget, and have that counted."""
     budget(shop, **fields)
     spend(shop, "100")
-    count(None, now=NOW)
+    count(now=NOW)
 
 
 def notified(event: str = "budget") -> list[tuple[str, str]]:

@@ -30,10 +30,10 @@ from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, notifie
 def test_launch_is_refused_from_stop_line_until_budget_rises(shop: Shop) -> None:
     budget(shop)
     spend(shop, "99.99")
-    count(None, now=NOW)
+    count(now=NOW)
     shop.launch()
     spend(shop, "0.01")
-    count(None, now=NOW)
+    count(now=NOW)
     with pytest.raises(Rejected) as refused:
         shop.launch(shop.people.teammate)
     assert refused.value.problems[0].code == "over_budget"
@@ -49,7 +49,7 @@ def test_only_the_month_of_an_amount_is_closed(shop: Shop) -> None:
     shop.launch(project=_project_of(shop.people.owner))
     assert closed_projects(["churn"], APRIL - MINUTE)
     assert closed_projects(["churn"], APRIL) == {}
-    count(None, now=APRIL)
+    count(now=APRIL)
     assert BudgetMonth.objects.get(month=APRIL.date()).spent == 0
     budget(shop, None)
     shop.launch()
@@ -61,7 +61,7 @@ def test_waiting_launch_starts_once_the_budget_is_raised(shop: Shop) -> None:
     waits = shop.launch()
     other = shop.launch(project=_project_of(shop.people.owner), after=1)
     spend(shop, "100")
-    count(None, now=NOW)
+    count(now=NOW)
     assert admit_waiting(LOCAL, now=NOW) == [other.pk], "it lets others pass"
     waits.refresh_from_db()
     assert (waits.state, waits.reason) == (State.QUEUED, "over_budget")
@@ -70,7 +70,7 @@ def test_waiting_launch_starts_once_the_budget_is_raised(shop: Shop) -> None:
     )
     written = waits.revision
     spend(shop, "0.01")
-    count(None, now=NOW + MINUTE)
+    count(now=NOW + MINUTE)
     admit_waiting(LOCAL, now=NOW + MINUTE)
     waits.refresh_from_db()
     assert waits.revision == written, "what is spent meanwhile changes nothing for what waits"
@@ -99,7 +99,7 @@ def test_runs_requested_earlier_wait_for_the_budget(shop: Shop, job: Job) -> Non
     budget(shop)
     jobs.start_sweep(job.pk, [{"x": "1"}, {"x": "2"}], by="alice", now=NOW)
     spend(shop, "100")
-    count(None, now=NOW)
+    count(now=NOW)
     end(job)
     second = JobRun.objects.latest("number")
     assert (second.outcome, second.attempts.count()) == ("", 0)
@@ -137,19 +137,18 @@ def test_schedule_says_what_it_skipped_and_goes_on(shop: Shop, job: Job) -> None
 def test_owner_and_admins_are_told_each_line_monthly(shop: Shop) -> None:
     budget(shop)
     spend(shop, "80")
-    earlier = None
     for _ in range(3):
-        earlier = count(earlier, now=NOW)
+        count(now=NOW)
     assert [name for name, _ in notified()] == ["alice", "ada-admin"]
     assert "has spent $80.00 of its $100.00 for March. At $100.00 new launches are refused" in notified()[0][1]
     assert Notification.objects.filter(event="budget").first().path == "/projects/churn/budget/"  # type: ignore[union-attr]
     spend(shop, "20")
     for _ in range(3):
-        earlier = count(earlier, now=NOW)
+        count(now=NOW)
     assert [name for name, _ in notified()[2:]] == ["alice", "ada-admin"]
     assert "New launches are refused before 1 April (UTC)" in notified()[2][1]
     spend(shop, "90", at=APRIL + 2 * HOUR)
-    count(None, now=APRIL + 2 * HOUR)
+    count(now=APRIL + 2 * HOUR)
     assert len(notified()) == 6, "the next month tells its own"
 
 
@@ -171,16 +170,16 @@ def test_running_execution_goes_on_unless_the_admin_chose_otherwise(shop: Shop) 
     budget(shop)
     spend(shop, "100")
     for minutes in (0, 11):
-        count(None, now=NOW + minutes * MINUTE)
+        count(now=NOW + minutes * MINUTE)
     runs.refresh_from_db()
     assert runs.stop_requested_at is None
     assert notified("stopping_soon") == []
     budget(shop, at_stop="stop", now=NOW + HOUR)
-    count(None, now=NOW + HOUR + 9 * MINUTE)
+    count(now=NOW + HOUR + 9 * MINUTE)
     runs.refresh_from_db()
     assert runs.stop_requested_at is None
     assert len(notified("stopping_soon")) == 1, "a late choice is told ten minutes before, too"
-    count(None, now=NOW + HOUR + 10 * MINUTE)
+    count(now=NOW + HOUR + 10 * MINUTE)
     runs.refresh_from_db()
     assert runs.stop_requested_at is not None
 
@@ -200,12 +199,12 @@ def test_running_execution_is_stopped_ten_minutes_after_the_notice(shop: Shop) -
     budget(shop, at_stop="stop")
     spend(shop, "100")
     for minutes in (0, 1, 9):
-        count(None, now=NOW + minutes * MINUTE)
+        count(now=NOW + minutes * MINUTE)
     assert [name for name, _ in notified("stopping_soon")] == ["bob"]
     assert "It is stopped in 10 minutes, at 09:10 UTC" in notified("stopping_soon")[0][1]
     runs.refresh_from_db()
     assert runs.stop_requested_at is None
-    count(None, now=NOW + 10 * MINUTE)
+    count(now=NOW + 10 * MINUTE)
     for row in (runs, waits, other):
         row.refresh_from_db()
     assert (runs.stop_requested_by, runs.stop_reason) == ("Compute Grid", "budget_used_up")
@@ -240,7 +239,7 @@ def test_two_controllers_tell_a_line_once_and_admit_none(on_file: Shop) -> None:
     running(on_file)
     waits = on_file.launch()
     spend(on_file, "100")
-    counting: list[Callable[[], object]] = [lambda: count(None, now=NOW)] * 3
+    counting: list[Callable[[], object]] = [lambda: count(now=NOW)] * 3
     at_once(*counting)
     admitted: list[str] = []
     at_once(*[lambda: admitted.extend(admit_waiting(LOCAL, now=NOW))] * 2, *counting)
@@ -254,8 +253,8 @@ def test_two_controllers_tell_a_line_once_and_admit_none(on_file: Shop) -> None:
 def test_budget_set_while_it_is_counted_is_in_force(on_file: Shop) -> None:
     spend(on_file, "50")
     budget(on_file, "1000")
-    at_once(lambda: budget(on_file, "40"), lambda: count(None, now=NOW), lambda: admit_waiting(LOCAL, now=NOW))
-    count(None, now=NOW)
+    at_once(lambda: budget(on_file, "40"), lambda: count(now=NOW), lambda: admit_waiting(LOCAL, now=NOW))
+    count(now=NOW)
     with pytest.raises(Rejected, match="has spent"):
         on_file.launch()
 
@@ -265,20 +264,20 @@ def test_budget_raised_while_counted_is_not_told_as_reached(shop: Shop, monkeypa
     runs = running(shop)
     budget(shop, at_stop="stop")
     spend(shop, "100")
-    recent = spending.recent
+    spent = spending.spent
 
     def raised_meanwhile(*asked: Any) -> spending.Spent:
-        spent = recent(*asked)
-        monkeypatch.setattr(spending, "recent", recent)
+        amounts = spent(*asked)
+        monkeypatch.setattr(spending, "spent", spent)
         budget(shop, "1000")
-        return spent
+        return amounts
 
-    monkeypatch.setattr(spending, "recent", raised_meanwhile)
-    count(None, now=NOW)
+    monkeypatch.setattr(spending, "spent", raised_meanwhile)
+    count(now=NOW)
     assert notified() == notified("stopping_soon") == []
     budget(shop, "100")
     assert len(notified()) == 2
-    monkeypatch.setattr(spending, "recent", raised_meanwhile)
-    count(None, now=NOW + 11 * MINUTE)
+    monkeypatch.setattr(spending, "spent", raised_meanwhile)
+    count(now=NOW + 11 * MINUTE)
     runs.refresh_from_db()
     assert runs.stop_requested_at is None

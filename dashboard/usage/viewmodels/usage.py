@@ -32,7 +32,7 @@ SORTS = {"cost": _("Cost"), "pods": _("Pod hours"), "cores": _("Core hours"), "g
 
 class HeldTime(NamedTuple):
     """The time for which pods of one key held nodes on one day, multiplied by what they held. Names may occur several times, ids do not.
-    `kind` is "" where it is not asked for, and for executions that are deleted."""
+    `kind` is "" where it is not asked for, and for executions that were deleted before it was kept."""
 
     day: date
     user_id: int

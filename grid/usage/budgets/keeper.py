@@ -2,128 +2,53 @@
 
 The leading controller does it every half minute. Two at once count the same, and the row of the month says who tells it: one of them.
 
-What has ended is summed up by SQL; what runs, up to now; and so are the sums of deleted executions. What ended before today does not change
-any more, so `settled` is read seldom; `recent` costs what ran today. Each is one statement, which sees one moment: what ends, or is
-deleted, meanwhile is counted once.
+It is one statement (`dailyusage.held`), which sees one moment: what ends, or is deleted, meanwhile is counted once.
 """
 
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import ROUND_DOWN, Decimal
-from typing import Any
 
 from django.db import transaction
-from django.db.models import DateTimeField, QuerySet, Sum, Value
+from django.db.models import QuerySet
 
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.executions.stopping import BUDGET_USED_UP, request_stop
-from grid.models import BudgetMonth, DailyUsage, Execution, JobRun, ProjectBudget, State, UsageInterval
+from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
 from grid.notifications.outbox import tell_of_budget, tell_of_coming_stop
 from grid.projects.departures import BY, LIVES
+from grid.usage import dailyusage
 from grid.usage.budgets.closing import budget_of, budgets
-from grid.usage.budgets.rules import (
-    GRACE,
-    Budget,
-    beginning,
-    coming_stop_sentence,
-    month_of,
-    next_month,
-    stop_sentence,
-    warning_sentence,
-)
+from grid.usage.budgets.rules import GRACE, Budget, coming_stop_sentence, month_of, stop_sentence, warning_sentence
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
-SETTLED_FOR = timedelta(minutes=10)  # what ended before today is read again, for what was recorded late
 _PLACES = Decimal("0.0001")
 Spent = dict[str, Decimal]  # by project
 _HOUR = 3600
-_Held = QuerySet[Any, tuple[str, Decimal, int | None, datetime | None, datetime | None]]  # as `_held` names them
-_NEVER = Value(None, output_field=DateTimeField())
 
 
 def spent(projects: Collection[str], now: datetime) -> Spent:
     """Return what each project has spent in the month of `now` until then."""
-    earlier, today = settled(projects, now), recent(projects, now)
-    return {project: earlier[project] + today[project] for project in projects}
-
-
-def settled(projects: Collection[str], now: datetime) -> Spent:
-    """Return what ended before the day of `now`, in its month, has cost in that month."""
-    month = month_of(now)
-    begin, until = beginning(month), _today(now)
-    ended = UsageInterval.objects.filter(project__in=projects, ended_at__gt=begin, ended_at__lt=until)
-    deleted = DailyUsage.objects.filter(project__in=projects, day__gte=month, day__lt=next_month(month)).order_by()
-    whole, cut = _whole_and_cut(ended, begin)
-    return _added_up(projects, cut.union(whole, _sums(deleted, "pod_seconds"), all=True), begin, now)
-
-
-def recent(projects: Collection[str], now: datetime) -> Spent:
-    """Return what ended on the day of `now`, or has not ended, has cost in its month until then."""
-    begin, since = beginning(month_of(now)), _today(now)
-    ended = UsageInterval.objects.filter(project__in=projects, ended_at__gte=since)
-    whole, cut = _whole_and_cut(ended, begin)
-    open_ones = _held(UsageInterval.objects.filter(project__in=projects, ended_at__isnull=True))
-    return _added_up(projects, open_ones.union(cut, whole, all=True), begin, now)
-
-
-def _whole_and_cut(ended: QuerySet[UsageInterval], begin: datetime) -> tuple[_Held, _Held]:
-    """Return in the same columns the sums of those that began in the month, and the few that began before, of which a part counts."""
-    return _sums(ended.filter(began_at__gte=begin).order_by(), "seconds"), _held(ended.filter(began_at__lt=begin))
-
-
-def _held(rows: QuerySet[UsageInterval]) -> _Held:
-    return rows.order_by().values_list("project_id", "price_per_hour", "seconds", "began_at", "ended_at")
-
-
-def _sums(rows: QuerySet[UsageInterval] | QuerySet[DailyUsage], seconds: str) -> _Held:
-    """Return the sums by project and price, in the columns of what is not summed up."""
-    grouped = rows.values("project_id", "price_per_hour").annotate(total=Sum(seconds), from_=_NEVER, until=_NEVER)
-    return grouped.values_list("project_id", "price_per_hour", "total", "from_", "until")
-
-
-def _added_up(projects: Collection[str], rows: _Held, begin: datetime, now: datetime) -> Spent:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
-    for project, price, seconds, began_at, ended_at in rows:
-        if began_at is not None:
-            seconds = max(0, int((min(ended_at or now, now) - max(began_at, begin)) / timedelta(seconds=1)))
-        sums[project] += price * (seconds or 0)
+    keys = ("project_id", "price_per_hour")
+    for project, price, seconds, *_ in dailyusage.held(
+        keys, month_of(now), now.astimezone(UTC).date(), now, project__in=projects
+    ):
+        sums[project] += price * seconds
     return {project: sums[project] / _HOUR for project in projects}
 
 
-def _today(now: datetime) -> datetime:
-    return beginning(now.astimezone(UTC).date())
-
-
-@dataclass(frozen=True, slots=True)
-class SettledSpending:
-    """What ended before the day of `at` has cost, by project, as read then."""
-
-    at: datetime
-    spent: Mapping[str, Decimal]
-
-    def serves(self, projects: Mapping[str, Budget], now: datetime) -> bool:
-        is_same_day = self.at.astimezone(UTC).date() == now.astimezone(UTC).date()
-        return is_same_day and timedelta() <= now - self.at < SETTLED_FOR and projects.keys() <= self.spent.keys()
-
-
-def count(earlier: SettledSpending | None, *, now: datetime) -> SettledSpending | None:
-    """Count what was spent, tell of lines that are reached, and stop what is due; return what the next call may use of it."""
+def count(*, now: datetime) -> None:
+    """Count what was spent, tell of lines that are reached, and stop what is due."""
     by_project = budgets()
-    if not by_project:
-        return None
-    if earlier is None or not earlier.serves(by_project, now):
-        earlier = SettledSpending(now, settled(by_project, now))
-    today = recent(by_project, now)
-    months = _stored({id: earlier.spent[id] + today[id] for id in by_project}, now)
+    months = _stored(spent(by_project, now), now) if by_project else {}
     for id, budget in by_project.items():
         _act(budget, months[id], now)
-    return earlier
 
 
 @transaction.atomic
@@ -224,11 +149,10 @@ class BudgetKeeper:
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database = database
         self._clock = clock
-        self._settled: SettledSpending | None = None
 
     def periodic(self, *, after: Callable[[], Awaitable[None]]) -> PeriodicTask:
         """Return the task. It begins `after` what ended while nobody led is known: until then that counts as running."""
         return PeriodicTask("budgets", LOOK_SECONDS, self.run_once, ready=after)
 
     async def run_once(self) -> None:
-        self._settled = await self._database(count, self._settled, now=self._clock())
+        await self._database(count, now=self._clock())

@@ -1,5 +1,6 @@
 """The forms of accounts. Passwords wait in a queue to be checked; a locked-out user's password is not checked at all."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
@@ -15,6 +16,7 @@ from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts.lockouts import Lock, client_network
 from grid.core.hashing import TooBusy, hashing_queue
 from grid.core.translation import gettext as _
+from grid.database.computing import give_up_permit
 from grid.models import User
 from grid.notifications.channels import sends_mail
 
@@ -22,6 +24,11 @@ BUSY = "busy"
 _BUSY_SENTENCE = _(
     "Too many people are logging in right now, so your password was not checked. Try again in a few seconds."
 )
+
+
+def _hashing_turn(request: HttpRequest) -> AbstractContextManager[None]:
+    give_up_permit()  # hashing waits and takes a third of a second, for most of which Python's lock is free
+    return hashing_queue.turn(client_network(request))
 
 
 class LoginForm(AuthenticationForm):
@@ -32,7 +39,7 @@ class LoginForm(AuthenticationForm):
         assert self.request is not None
         _refuse_locked_out(self.request, name)
         try:
-            with hashing_queue.turn(client_network(self.request)):
+            with _hashing_turn(self.request):
                 return super().clean() or self.cleaned_data
         except TooBusy:
             raise ValidationError(_BUSY_SENTENCE, code=BUSY) from None
@@ -53,7 +60,7 @@ class OwnPasswordForm(PasswordChangeForm):
         credentials = {"username": self.user.get_username()}
         _refuse_locked_out(self._request, credentials["username"])
         try:
-            with hashing_queue.turn(client_network(self._request)):
+            with _hashing_turn(self._request):
                 return super().clean_old_password()
         except TooBusy:
             raise ValidationError(_BUSY_SENTENCE, code=BUSY) from None
@@ -73,7 +80,7 @@ class JoinForm(SetPasswordForm):  # type: ignore[type-arg]
         data = super().clean() or self.cleaned_data
         if not self.errors:
             try:
-                with hashing_queue.turn(client_network(self._request)):
+                with _hashing_turn(self._request):
                     self.user.set_password(data["new_password1"])
             except TooBusy:
                 raise ValidationError(_BUSY_SENTENCE, code=BUSY) from None

@@ -14,10 +14,12 @@ no pool of connections beside the pool of threads.
 import asyncio
 import select
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -26,6 +28,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, Interface
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from grid.database.computing import with_permit
 from grid.observability import telemetry
 
 P = ParamSpec("P")
@@ -36,6 +39,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 # decrypts. With Python's own 5 ms, while a thread reads all executions, 256 kB of a first list keep the loop for a tenth of a second.
 SWITCH_SECONDS = 0.0002
 _COUNTED = "counted_by_compute_grid"  # of an error, that it is among the metrics
+_COMPUTING = 6  # threads of one pool, see grid.database.computing
 CLOSING_SECONDS = 2.0  # between two times that what is under way is cancelled, and before the first
 
 
@@ -122,6 +126,7 @@ class _Executor(ThreadPoolExecutor):
 
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, thread_name_prefix=f"database {name}", initializer=self._begin)
+        self._permits = threading.Semaphore(_COMPUTING)
         self._connections: set[BaseDatabaseWrapper] = set()
         self._under_way: set[Future[Any]] = set()
 
@@ -135,7 +140,7 @@ class _Executor(ThreadPoolExecutor):
         self._connections.add(own)
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        future = super().submit(_connected, work, *args, **kwargs)
+        future = super().submit(with_permit, self._permits, partial(_connected, work, *args, **kwargs))
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return future

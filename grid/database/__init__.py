@@ -6,5 +6,5 @@ once (`prepared`). Others may import all of it; the tables themselves are in `gr
 """
 
 PUBLIC = (
-    "changefeed", "encryption", "periodic", "prepared", "seam", "threads", "triggers", "trouble", "turns", "write_probe",
+    "changefeed", "computing", "encryption", "periodic", "prepared", "seam", "threads", "triggers", "trouble", "turns", "write_probe",
 )  # fmt: skip

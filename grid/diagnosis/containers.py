@@ -39,6 +39,11 @@ _HARMLESS = {"DNSConfigForming", "MissingClusterDNS", "FailedToRetrieveImagePull
              "PolicyViolation"}  # fmt: skip
 _SHOW = _("Show an operator the messages below.")
 _NO_DEVICE_DRIVER = Expression(r"(?:DRA driver|plugin(?: name)?) (\S+) (?:is not|not found in the list of) registered")
+# Setup steps that only wait until something else is up: those of operators (KubeRay's wait-gcs-ready, the training operator's
+# init-pytorch) and of people are named so.
+_WAITS = Expression(r"(?i)\bwait|-ready\b|^init-pytorch$")
+_UP_BY_THEN = timedelta(minutes=2)
+_OF_OPERATORS = ("ray.io/cluster", "training.kubeflow.org/job-name")  # labels of workers that wait for a head
 _NODE_IS_NEW, _PREPARED_BY_THEN = timedelta(minutes=5), timedelta(minutes=15)
 _PULLED_BY_THEN = timedelta(minutes=30)
 _RESTART_IS_NEWS = timedelta(minutes=10)
@@ -153,6 +158,8 @@ def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: dateti
     """Explain a setup step that runs: it answers nobody and may run long."""
     time, last = duration(since(running.started_at, now)), status.last_state.terminated
     sentence = _("{program} is running, for {time} so far", program=subject(pod, status), time=time)
+    if _WAITS.search(status.name) and since(running.started_at, now) > _UP_BY_THEN:
+        return _waiting_for_another(pod, status, sentence)
     if not status.restart_count or last is None:
         is_long = since(running.started_at, now) > _PREPARED_BY_THEN
         return Diagnosis("setup", f"{sentence}.", "wait", "", who_can_repair(pod, status, None)[1] if is_long else "")
@@ -160,6 +167,19 @@ def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: dateti
     sentence = _("{running}, after {restarts}: {end}.", running=sentence, restarts=restarts, end=exit_words(last))
     who, step = who_can_repair(pod, status, last)
     return Diagnosis("setup", sentence, "problem", who, step, quoted(last.message))
+
+
+def _waiting_for_another(pod: Pod, status: ContainerStatus, running: str) -> Diagnosis:
+    labels = pod.metadata.labels
+    if labels.get(APP_COMPONENT) == WORKER or any(label in labels for label in _OF_OPERATORS):
+        sentence = _("{running}: it waits until the head of its cluster is up.", running=running)
+        step = _("See why the head's pod is not up and answering; the log of container {name} says what it tries.")
+    else:
+        sentence = _("{running}: it waits until something else, as a service, is up.", running=running)
+        step = _(
+            "See in the log of container {name} what it waits for, and whether that runs; if it is not yours, ask your admin."
+        )
+    return Diagnosis("setup", sentence, "wait", "you", step.format(name=status.name))
 
 
 def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: datetime) -> Diagnosis:

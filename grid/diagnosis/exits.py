@@ -115,6 +115,7 @@ _REMEDIES: Mapping[str, _Remedy] = {
     "format": ("command", "admin", _("Ask your admin for an image for the node's architecture, or choose a tier with other nodes.")),
     "memory-limit": ("out_of_memory", "you", MORE_MEMORY),
 }  # fmt: skip
+_FOR_ADMINS = frozenset({"grid.rights", "grid.storage-rights", "grid.certificate"})  # findings of a log
 _OF_SHELLS = (126, 127)
 _SHELL_SAYS = Expression(r"(?i)not found|no such file|denied|execut|format error|directory|interpreter")
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
@@ -173,11 +174,19 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
     is_of_memory = known.key == "grid.shared-memory" if known else ended.exit_code == 135  # SIGBUS
     if is_of_memory and KEYS.execution not in pod.metadata.labels:  # in a pod of ours it is the tier's
         return "you", _("Use less of it, as with fewer loader processes, or give its pod a larger volume at /dev/shm.")
+    if known and known.key == "grid.heap" and (role := _spark_role(pod, ended)):
+        return "you", _("Raise spark.{role}.memory: a larger tier alone does not raise the heap.", role=role)
     if known:
-        return "you", known.cure
+        return ("admin" if known.key in _FOR_ADMINS else "you"), known.cure
     if ended.exit_code == 137 and not end_requested_by(pod, ended):
         return "you", _("See the end of the log, and whether its memory use came near the limit.")
     return "you", _CURES.get(ended.exit_code) or _("See the end of the log.")
+
+
+def _spark_role(pod: Pod, ended: Terminated) -> str:
+    """Return "executor" or "driver"; executors end with exit code 52 when their heap is full, wherever they run. "" of other programs."""
+    role = pod.metadata.labels.get("spark-role", "")
+    return role if role in ("executor", "driver") else "executor" if ended.exit_code == 52 else ""
 
 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:

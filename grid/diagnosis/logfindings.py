@@ -69,7 +69,11 @@ BUILT_IN = tuple(
         ("device", r"initialize NVML: (?:Unk|Insuf)|\(s\) is/are busy or unav|/dev/(?:kfd|dri|nvidia|vfio|accel)\b.*(?:denied|busy)",
          _("It cannot open the GPU or other device that it was given."),
          _("Launch it again; if that does not help, ask an operator whether another process holds the device, or who may open it.")),
-        ("nccl", r"\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b|NCCL error|Watchdog caught collective operation timeout",
+        ("nccl-peer", (r"\bncclRemoteError\b|remote process exited|\bsocketPollConnect\b|gloo/transport.*(?:closed|reset) by peer|"
+         r"\bHorovodInternalError\b"),
+         _("Another process of its training ended, or the network between them failed."),
+         _("Read the logs of the other workers first: the one that ended first says why. If none did, ask an operator about the network.")),
+        ("nccl", r"\bnccl(?:UnhandledCuda|System|Internal)Error\b|NCCL error|Watchdog caught collective operation timeout",
          _("Its processes on several GPUs lost contact with each other (NCCL)."),
          _("Look for the first error of any of them: when one ends, the others report this.")),
         ("gpu-model", (r"no kernel image is available|is not compatible with the current PyTorch|device kernel image is invalid|"
@@ -83,9 +87,12 @@ BUILT_IN = tuple(
         ("threads", (r"can't start new thread|[Uu]nable to create (?:new )?native thread|pthread_create failed|"
          r"\b[Ff]ork\b.*: Resource temporarily unavailable|Cannot fork\b"), _("It could not start another thread or process."),
          _("Limit its threads, for example with OMP_NUM_THREADS, to the tier's cores.")),
-        ("dask-memory", r"distributed\.\S*memory.* exceeded \d+% memory budget|\bKilledWorker: ",
+        ("dask-memory", r"distributed\.\S*memory.* exceeded \d+% memory budget",
          _("Workers of the Dask cluster ran out of memory."),
          _("Choose a tier with more memory for the workers, or cut the data into smaller partitions.")),
+        ("dask-workers", r"\bKilledWorker: ",
+         _("The workers of the Dask cluster that had one of its tasks died, often because memory ran out."),
+         _("See the workers' logs for why; if it was memory, choose a tier with more for them, or cut the data into smaller partitions.")),
         ("ray-memory", r"^ray\.exceptions\.OutOfMemoryError\b|killed due to (?:the node running low on memory|memory pressure)",
          _("Ray ended tasks because a node of its cluster ran out of memory."),
          _("Choose a tier with more memory for the workers, or let each task work on less data.")),
@@ -93,7 +100,7 @@ BUILT_IN = tuple(
          _("Executors of the Spark cluster were killed, usually because memory ran out."),
          _("Choose a tier with more memory for the workers, or cut the data into more partitions.")),
         ("heap", r"OutOfMemoryError: (?:Java heap space|GC overhead)|JavaScript heap out of memory", _("Its own heap is full."),
-         _("Raise the heap's limit (-Xmx, spark.driver.memory or --max-old-space-size), or choose a tier with more memory.")),
+         _("Raise its limit (-Xmx, --max-old-space-size, spark.executor.memory or spark.driver.memory): a larger tier alone does not.")),
         ("memory", (r"^(?:\w+\.)*_?(?:Array)?MemoryError\b|java\.lang\.OutOfMemoryError|std::bad_alloc|Cannot allocate memory$|"
          r"cannot allocate vector of size|OOM when allocating tensor|^ERROR: (?:\w+: )*OutOfMemoryError\(\)|"
          r"insufficient memory for the Java Runtime|Native memory allocation \(\w+\) failed"),
@@ -146,9 +153,18 @@ BUILT_IN = tuple(
          _("Write to the project's folder, to HOME or to /tmp; check who owns the file.")),
         ("missing-file", r"^FileNotFoundError: \[Errno 2\] No such file or directory: '([^']+)'", _("File {} does not exist."),
          _("Check the path. A job starts in the project's folder; files of a workspace's HOME are at another path.")),
-        ("storage-access", r"\bAn error occurred \((?:AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|403)\)|\bNoCredentialsError: ",
+        ("rights", r"forbidden: User \\*\"[^\"]+\" cannot (\w+ resource \\*\"[\w./-]+\\*\")", _("Its account in Kubernetes may not {}."),
+         _("Ask your admin to give its service account that right, with a role and a role binding.")),
+        ("storage-access", (r"\bAn error occurred \((?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken\w*|InvalidToken|403)\)|"
+         r"\bNoCredentialsError: |\bDefaultCredentialsError: |\bAnonymous caller does not have\b|\bErrorCode: ?AuthenticationFailed\b"),
          _("The object storage refused its credentials."),
          _("Check the access key in the environment's variables, and what it may read; ask your admin.")),
+        # Who is not known is refused before; these know who asks: Amazon and what speaks S3, Google, Azure.
+        ("storage-rights", (r"(?:not authorized to perform: |\(AccessDenied\w*\) when calling the |does not have |Permission '|"
+         r"to perform action '|Error ?Code: ?)([a-z0-9-]+:[A-Z][\w*]+|[A-Z]\w+ operation|storage\.[\w.]+\w|Microsoft\.[\w./-]+|"
+         r"AccessDenied\b|AuthorizationPermissionMismatch\b)"),
+         _("The cloud accepted its credentials, but they have no right for this: {}."),
+         _("Ask your admin, or who owns the data, for that right; another key or a new launch alone does not help.")),
         ("service-access", r"\b[Gg]ated repo\b|\b40[13] Client Error|HTTP Error 40[13]\b|api_key not configured|[Ii]nvalid API key",
          _("A service refused access: a token is missing, not valid or not enough."),
          _("Give it a valid token. Ask for access to a gated model on its page, or who owns the data.")),
@@ -193,7 +209,7 @@ BUILT_IN = tuple(
 )  # fmt: skip
 
 # What other troubles lead to: these are the cause where nothing else is known.
-_CONSEQUENCES = frozenset(f"{BUILT_IN_PREFIX}{key}" for key in ("nccl", "pip-no-version"))
+_CONSEQUENCES = frozenset(f"{BUILT_IN_PREFIX}{key}" for key in ("nccl", "nccl-peer", "pip-no-version"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +300,7 @@ def _meaning(known: LogPattern, line: str) -> str:
     """Return the meaning with the pattern's first group in it; an admin's text is no format string."""
     if "{}" not in known.meaning:
         return known.meaning
-    return known.meaning.replace("{}", first_group(known.pattern, line))[:_LONGEST_MEANING]
+    return known.meaning.replace("{}", first_group(known.pattern, line).replace('\\"', '"'))[:_LONGEST_MEANING]
 
 
 _in_force = [LogTable(BUILT_IN)]

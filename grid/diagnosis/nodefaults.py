@@ -37,6 +37,8 @@ NO_NAMESPACES = _("Ask an operator to turn user namespaces off for this, or for 
 MORE_MEMORY = _("Choose a tier with more memory.")
 _OF_NODE: tuple[Who, str] = "operator", LOOK_AT_NODE
 _STEPS: Mapping[str, tuple[Who, str]] = {
+    "no-address": ("operator", _(
+        "Ask an operator whether its subnet or address range is used up; if not, this may get another node when launched again.")),
     "user-namespaces": ("operator", NO_NAMESPACES),
     "no-such-network": ("admin", _("Ask your admin to correct the network's name or to create it (NetworkAttachmentDefinition).")),
     "memory-limit": ("you", MORE_MEMORY),

@@ -245,11 +245,11 @@ def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...], failu
 
 def _failed(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     reason, disruption = pod.status.reason, disruption_of(pod)
+    evidence = quoted(reason, pod.status.message, disruption.message if disruption else "")
+    if reason == "Evicted":  # the kubelet says so of a pod that ran, whatever dates the condition and the ends have
+        return explain_evicted(pod, evidence)
     if disruption is not None and (own := _ended_before(pod, disruption.last_transition_time)) is not None:
         return own
-    evidence = quoted(reason, pod.status.message, disruption.message if disruption else "")
-    if reason == "Evicted":
-        return explain_evicted(pod, evidence)
     if disruption is not None and disruption.reason == "DeletionByPodGC":
         return _node_lost(pod, evidence)
     if reason == "NodeLost":

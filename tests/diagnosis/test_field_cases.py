@@ -189,7 +189,7 @@ LINES = {
     "OOM when allocating tensor with shape[64,512] on /job:localhost/device:GPU:0 by allocator GPU_0_bfc": "gpu-memory",
     "OOM when allocating tensor with shape[64,512] on /job:localhost/device:CPU:0 by allocator cpu": "memory",
     "Error: cannot allocate vector of size 7.5 Gb": "memory",
-    "distributed.scheduler.KilledWorker: Attempted to run task 'read-3' on 4 different workers": "dask-memory",
+    "distributed.scheduler.KilledWorker: Attempted to run task 'read-3' on 4 different workers": "dask-workers",
     "(raylet) 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed": "ray-memory",
     "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version": "gpu-driver",
 }

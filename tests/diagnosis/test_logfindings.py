@@ -35,10 +35,33 @@ OTHER_WORDS = [
     ("run.sh: line 3:    71 Segmentation fault      (core dumped) ./solve", "grid.crashed"),
     ("RuntimeError: Found no NVIDIA driver on your system.", "grid.no-gpu"),
 ]
+OTHER_CLOUDS = [
+    (
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "grid.nccl-peer",
+    ),
+    (
+        "google.api_core.exceptions.Forbidden: 403 GET: a@b does not have storage.objects.get access to the object.",
+        "grid.storage-rights",
+    ),
+    ("ErrorCode:AuthorizationPermissionMismatch", "grid.storage-rights"),
+    (
+        "The client 'a' does not have authorization to perform action 'Microsoft.Storage/storageAccounts/read'",
+        "grid.storage-rights",
+    ),
+    (
+        "com.amazonaws.AmazonS3Exception: Access Denied (Service: Amazon S3; Error Code: AccessDenied)",
+        "grid.storage-rights",
+    ),
+    (
+        "google.api_core.exceptions.Unauthorized: 401 Anonymous caller does not have storage.objects.get access",
+        "grid.storage-access",
+    ),
+]
 MEANINGLESS = ["", "epoch 3: loss 0.31", *(is_like for _, is_like in EXAMPLES["logfindings.BUILT_IN"].values())]
 
 
-@pytest.mark.parametrize(("line", "key"), OTHER_WORDS)
+@pytest.mark.parametrize(("line", "key"), OTHER_WORDS + OTHER_CLOUDS)
 def test_a_known_line_is_found_in_other_words(line: str, key: str) -> None:
     [finding] = findings(f"start\n  {line}\nafterwards\n")
     assert (finding.key, finding.line) == (key, line)
@@ -125,9 +148,14 @@ def test_another_table_is_in_force_everywhere_at_once() -> None:
 
 
 NO_MODULE = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'polars'"
+FORBIDDEN = (
+    r'{"message":"pods is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"pods\" in API group"}'
+)
 CASES = [
     *(Case(key, on_a_node(ended(1, message=line))) for key, (line, _) in EXAMPLES["logfindings.BUILT_IN"].items()),
     Case("cause in the log", on_a_node(ended(1, message=NO_MODULE))),
+    Case("its account lacks a right, as JSON", on_a_node(ended(1, message=FORBIDDEN))),
+    Case("the heap of a Spark executor", on_a_node(ended(52, message="java.lang.OutOfMemoryError: Java heap space"))),
     Case("no known cause in the log", on_a_node(ended(1, message="no such column"))),
     Case("the same words of a program without an error", on_a_node(ended(0, "Completed", message=NO_MODULE))),
     Case("the kernel says more", on_a_node(ended(137, "OOMKilled", message="Connection refused"))),

@@ -232,6 +232,18 @@ def of_second_causes() -> dict[str, Diagnosis]:
                 status={"initContainerStatuses": [
                     container_status("wait-for-db", state={"running": {"startedAt": ago(1500)}})]})
         ),
+        "a worker that waits for the head of its cluster": explain(
+            pod("p", node="node-1", labels={"ray.io/cluster": "rc"},
+                spec={"initContainers": [{"name": "wait-gcs-ready", "image": "a"}]},
+                status={"initContainerStatuses": [
+                    container_status("wait-gcs-ready", state={"running": {"startedAt": ago(590)}})]})
+        ),
+        "evicted, whatever the dates say": explain(
+            pod("p", node="node-1", phase="Failed", statuses=[container_status(state=ended(137, seconds=30))],
+                conditions=[condition("DisruptionTarget", "True", "TerminationByKubelet", at=MOMENT - timedelta(seconds=5))],
+                status={"reason": "Evicted", "message": "The node was low on resource: memory. Threshold quantity: 100Mi, "
+                        "available: 90Mi. Container run was using 9Gi, request is 4Gi, has larger consumption of memory. "})
+        ),
         "a system call that is forbidden": explain(
             pod("p", node="node-1", phase="Failed", statuses=[container_status(state=ended(159))])
         ),

@@ -13,7 +13,7 @@ from grid.diagnosis.placement.spread import HOSTNAME, Spread, area, where_it_lac
 
 STEPS: Mapping[str, str] = {
     "port": _("Wait until what uses the port ends."),
-    "apart": _("Wait until what it must be apart from ends."),
+    "apart": _("Wait until what it must be apart from ends, or ask an operator about its anti-affinity."),
     "beside": _("Start what this must be beside, or ask an operator about its affinity."),
     "spread": _("Ask an operator about the topology spread constraint."),
 }

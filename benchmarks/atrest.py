@@ -14,7 +14,7 @@ import asyncio
 import cProfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -101,14 +101,23 @@ def running(count: int) -> "Sequence[Execution]":
 
 def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
     """A cluster in which the pods of all of them are ready."""
+    from grid.kube.resources import PODS
+    from tests.support.cluster import FakeCluster
+
+    cluster = FakeCluster()
+    for pod in pods_of(executions):
+        cluster.put(PODS, pod)
+    return cluster
+
+
+def pods_of(executions: "Iterable[Execution]") -> Iterator[dict[str, Any]]:
+    """Their pods as the product makes them, ready on the nodes that the rows name."""
     from grid.executions import manifests
     from grid.executions.spec import parse_spec
     from grid.executions.storage import Storage
     from grid.kube.resources import PODS
     from tests.support.builders import condition, container_status, stamp
-    from tests.support.cluster import FakeCluster
 
-    cluster = FakeCluster()
     for row in executions:
         began = row.state_since
         wanted = manifests.build(
@@ -121,8 +130,7 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
             "conditions": [condition("PodScheduled", "True", at=began), condition("Ready", "True")],
             "containerStatuses": [container_status(ready=True, state={"running": started})],
         }
-        cluster.put(PODS, {**pod, "spec": {**pod["spec"], "nodeName": row.node_name}, "status": status})
-    return cluster
+        yield {**pod, "spec": {**pod["spec"], "nodeName": row.node_name}, "status": status}
 
 
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:

@@ -77,15 +77,21 @@ async def opened(http: aiohttp.ClientSession, key: str) -> dict[str, str]:
     return dict(_TOKENS.findall(page)) | _FORM | {"cookie": csrf}
 
 
-async def sent(http: aiohttp.ClientSession, key: str, form: dict[str, str], origin: str) -> float:
-    """Seconds until the answer says that it is launched."""
+async def launched(http: aiohttp.ClientSession, key: str, form: dict[str, str], origin: str) -> tuple[float, str]:
+    """Seconds until the answer says that it is launched, and the address of its page."""
     fields = {name: value for name, value in form.items() if name != "cookie"}
     headers = {"Cookie": f"{cookie(key)}; {form['cookie']}", "Origin": origin}
     began = time.perf_counter()
     async with http.post("/launch/", data=fields, headers=headers, allow_redirects=False) as answer:
         text = await answer.text()
         assert answer.status == 302, text[:3000]
-    return time.perf_counter() - began
+        return time.perf_counter() - began, answer.headers["Location"]
+
+
+async def sent(http: aiohttp.ClientSession, key: str, form: dict[str, str], origin: str) -> float:
+    """Seconds until the answer says that it is launched."""
+    waited, _ = await launched(http, key, form, origin)
+    return waited
 
 
 async def measure(ready: Stage, keys: Sequence[str], launches: int) -> None:

@@ -65,6 +65,7 @@ class Stage:
     url: str
     metrics_url: str
     web: psutil.Process
+    other_webs: Sequence[psutil.Process]  # on the same port
 
     def longest_wait(self) -> float:
         """Seconds that something due waited for the web process's loop, at most, within the last minute."""
@@ -121,12 +122,16 @@ def stage(options: argparse.Namespace) -> Iterator[Stage]:
         django.setup()
         command = [*MANAGE, "web", f"--port={port}", "--share-port"]
         with ExitStack() as others, process(command, log=folder / "web.log") as web:
+            other_webs = []
             for number in range(1, getattr(options, "webs", 1)):
                 log, no_metrics = folder / f"web-{number}.log", {"GRID_METRICS_PORT": "0"}
-                others.enter_context(process(command, log=log, env=no_metrics))
+                other = others.enter_context(process(command, log=log, env=no_metrics))
+                other_webs.append(psutil.Process(other.pid))
             began = time.monotonic()
-            _wait(lambda: _is_fresh(url), web, folder / "web.log")
-            ready = Stage(full, url, f"http://127.0.0.1:{port + 1}/metrics", psutil.Process(web.pid))
+            metrics_url = f"http://127.0.0.1:{port + 1}/metrics"
+            # Of the first process: another one on the port may be fresh before it.
+            _wait(lambda: _answers(metrics_url) and _answers(f"{url}/freshz"), web, folder / "web.log")
+            ready = Stage(full, url, metrics_url, psutil.Process(web.pid), other_webs)
             wait = ready.longest_wait() * 1000
             print(
                 f"all lists read {time.monotonic() - began:.1f} s after its start; longest wait for the loop {wait:.0f} ms"
@@ -199,9 +204,9 @@ def _wait(is_there: Callable[[], bool], started: "subprocess.Popen[bytes]", log:
         time.sleep(0.2)
 
 
-def _is_fresh(url: str) -> bool:
+def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/freshz", timeout=60):
+        with urllib.request.urlopen(url, timeout=60):
             return True
     except (urllib.error.URLError, OSError):
         return False

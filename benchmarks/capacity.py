@@ -150,7 +150,7 @@ def processes(ready: Stage, controller: psutil.Process) -> dict[str, list[psutil
     """The processes of the installation and the cluster's, by what they are."""
     from django.db import connection
 
-    found = {
+    measured = {
         "web": [ready.web, *ready.other_webs],
         "controller": [controller],
         "the cluster": [ready.population.cluster],
@@ -159,8 +159,8 @@ def processes(ready: Stage, controller: psutil.Process) -> dict[str, list[psutil
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
             (pid,) = cursor.fetchone()
-        found["PostgreSQL"] = [psutil.Process(pid).parent() or psutil.Process(pid)]
-    return found
+        measured["PostgreSQL"] = [psutil.Process(pid).parent() or psutil.Process(pid)]
+    return measured
 
 
 def cpu_seconds(those: Sequence[psutil.Process]) -> float:
@@ -205,8 +205,8 @@ async def measure(
             await visitors.launch(rng.choice(launchers))
 
         until = time.monotonic() + options.minutes * 60
-        found = await asyncio.to_thread(processes, ready, controller)
-        before, began = {name: cpu_seconds(those) for name, those in found.items()}, time.monotonic()
+        measured = await asyncio.to_thread(processes, ready, controller)
+        before, began = {name: cpu_seconds(those) for name, those in measured.items()}, time.monotonic()
         rate = _CHANGES * share
         follow = asyncio.create_task(cluster.follow(f"namespaces/{NAMESPACE}/pods", arrivals))
         async with follow_running(follow):
@@ -218,7 +218,7 @@ async def measure(
                 visitors.at_rate(_LAUNCHES * share, until, launch),
             )
         took = time.monotonic() - began
-        for name, those in found.items():
+        for name, those in measured.items():
             memory = sum(each.memory_info().rss for each in those) / 2**20
             print(
                 f"{name:12} {(cpu_seconds(those) - before[name]) / took:6.1%} of a core, {len(those)} with {memory:.0f} MiB"

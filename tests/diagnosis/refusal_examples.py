@@ -19,6 +19,18 @@ REFUSALS = {
             "dial tcp 10.96.0.9:443: connect: connection refused",
             "dial tcp 10.96.0.9:443: connect: no route to host",
         ),
+        "certificate-early": (
+            "x509: certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is before 2026-03-05T00:00:00Z",
+            "the certificate is not yet valid for them",
+        ),
+        "certificate-expired": (
+            "x509: certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is after 2026-03-01T00:00:00Z",
+            "the certificate has expired, they say",
+        ),
+        "certificate-name": (
+            "x509: certificate is valid for hooks.old.svc, not hooks.shop.svc",
+            "the certificate is valid for ever",
+        ),
         "certificate": (
             "tls: failed to verify certificate: x509: certificate signed by unknown authority",
             "the certificate of another team was asked for",

@@ -70,7 +70,7 @@ globalThis.interpolate ??= (text, values) => text.replace(/%\((\w+)\)s/g, (whole
     if (cell && !partOf(cell).title && isCut(cell)) partOf(cell).title = wholeOf(cell);
   });
   document.addEventListener("focusin", (event) => {
-    const row = event.target.matches(":focus-visible") && event.target.closest(".table-fixed tbody tr");
+    const row = event.target.matches?.(":focus-visible") && event.target.closest(".table-fixed tbody tr");
     if (row && row === toldOf) return;
     const cut = row ? [...row.cells].filter(isCut) : [];
     if (cut.length) showWhole(cut, row);
@@ -78,7 +78,7 @@ globalThis.interpolate ??= (text, values) => text.replace(/%\((\w+)\)s/g, (whole
   });
   document.addEventListener("focusout", (event) => { if (!event.relatedTarget) hideWhole(); });
   document.addEventListener("pointerup", (event) => {
-    const cell = event.pointerType === "touch" && !event.target.closest("a, button, summary, input, label") && cellAt(event);
+    const cell = event.pointerType === "touch" && !event.target.closest?.("a, button, summary, input, label") && cellAt(event);
     if (cell && cell !== toldOf && isCut(cell)) showWhole([cell], cell);
     else hideWhole();
   });
@@ -123,7 +123,7 @@ globalThis.interpolate ??= (text, values) => text.replace(/%\((\w+)\)s/g, (whole
     }
   });
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("#selected, form[data-dialog]")) return; // its boxes are called "id", and so is `target.id`
+    if (!event.target.matches?.("#selected, form[data-dialog]")) return; // its boxes are called "id", and so is `target.id`
     event.preventDefault();
     const action = event.submitter?.getAttribute("formaction") ?? event.target.action;
     const url = `${action}?${new URLSearchParams(new FormData(event.target))}`;
@@ -131,7 +131,7 @@ globalThis.interpolate ??= (text, values) => text.replace(/%\((\w+)\)s/g, (whole
   });
   // A choice that changes more than a table brings its page.
   document.addEventListener("change", (event) => {
-    if (event.target.matches("select[data-submits]")) event.target.form.submit();
+    if (event.target.matches?.("select[data-submits]")) event.target.form.submit();
   });
   const count = () => {
     const shown = document.querySelector("[data-selected]");
@@ -204,7 +204,7 @@ globalThis.interpolate ??= (text, values) => text.replace(/%\((\w+)\)s/g, (whole
     if (event.detail?.error?.name !== "AbortError") sayOld();
   });
   document.addEventListener("htmx:before:response", (event) => {
-    if (!event.target.closest("#launch-form") || event.detail.ctx.response.status < 400) return;
+    if (!event.target.closest?.("#launch-form") || event.detail.ctx.response.status < 400) return;
     event.preventDefault();
     sayOld();
   });

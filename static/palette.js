@@ -64,7 +64,7 @@
 
   // A question, and a program in another tab, come in place of the palette.
   list.addEventListener("click", (event) => {
-    if (event.target.closest("[data-dialog], [formaction]")) palette.close();
+    if (event.target.closest?.("[data-dialog], [formaction]")) palette.close();
   });
 
   // --- The list of shortcuts ---
@@ -85,10 +85,10 @@
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); }); // beside it
   document.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    if (event.target.closest("[data-palette]")) {
+    if (event.target.closest?.("[data-palette]")) {
       event.preventDefault();
       open();
-    } else if (event.target.closest("[data-shortcuts]")) openShortcuts();
+    } else if (event.target.closest?.("[data-shortcuts]")) openShortcuts();
   });
 
   // --- Keys ---
@@ -114,7 +114,7 @@
     }
     if (!singleKeys.checked || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     // The field of a dialog that has just closed has the focus until the page is drawn again.
-    const field = event.target.closest("input, textarea, select, [contenteditable]");
+    const field = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (palette.open || shortcuts.open || (field && !field.closest("dialog:not([open])"))) return;
     const place = Date.now() < sequence && shortcuts.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
     sequence = 0;

@@ -7,20 +7,15 @@ import pytest
 from django.http import QueryDict
 
 from dashboard.executions.pages.executions import EXECUTIONS
-from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-from dashboard.nodes.pages.overview import OVERVIEW
 from dashboard.shell.pages import lists as shell_lists
-from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.pages.warming import keep_warm
 from grid.database import threads as database
-from grid.kube.objects import Node
 from grid.kube.store import Freshness
 from grid.runtime import Runtime
 from grid.runtime.executions import ActiveExecutions
 from tests.executions.executing import ROW
 from tests.shell.filling import filled_runtime, slow_filling
-from tests.shell.live_changes import OPERATOR, rules
-from tests.support.builders import decode, node
+from tests.shell.live_changes import OPERATOR
 from tests.support.virtual import cancelled, passes, virtual_time
 
 COUNT = 4
@@ -33,14 +28,11 @@ async def nothing_stored(*work: object) -> tuple[tuple[()], tuple[()]]:
 @virtual_time
 async def test_lists_that_observers_see_first_are_kept_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = filled_runtime(COUNT)
-    for number in range(COUNT):
-        runtime.nodes.apply(decode(node(f"n{number}"), Node))
     monkeypatch.setattr(database.pages, "run", nothing_stored)
-    monkeypatch.setattr(INFRASTRUCTURE, "_rules", PeriodicRead(rules, clock=runtime.clock))
     monkeypatch.setattr(ActiveExecutions, "are_read", False)
     monkeypatch.setattr(Runtime, "freshness", lambda self: Freshness(True, 0.0, ""))
     executions = EXECUTIONS.lists_in(runtime)
-    keeping = asyncio.create_task(keep_warm((OVERVIEW, EXECUTIONS, INFRASTRUCTURE), runtime))
+    keeping = asyncio.create_task(keep_warm((EXECUTIONS,), runtime))
     await passes(5)
     assert not executions._lists, "nothing has been read"
     monkeypatch.setattr(ActiveExecutions, "are_read", True)
@@ -49,8 +41,7 @@ async def test_lists_that_observers_see_first_are_kept_warm(monkeypatch: pytest.
     await passes(3600)
     slow_filling(monkeypatch, 60.0)
     monkeypatch.setattr(shell_lists, "LONGER_SECONDS", 0.0)
-    facts = await asyncio.wait_for(OVERVIEW.read_in_time(runtime, OPERATOR, None), 1.0)
     shown = await EXECUTIONS.read_in_time(runtime, OPERATOR, EXECUTIONS.view(QueryDict()))
-    assert [executions.progress_of(each) for each in (shown, *facts.work)] == [None] * 5
-    assert (len(shown.window), facts.nodes.lists.progress_of(facts.nodes)) == (COUNT + 1, None)
+    assert executions.progress_of(shown) is None
+    assert len(shown.window) == COUNT + 1
     await cancelled(keeping)

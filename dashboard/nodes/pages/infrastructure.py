@@ -81,11 +81,6 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         key = msgspec.structs.replace(view, page=1, range=DEFAULT_RANGE)
         return await self.known_or(key, lambda: NodeList(view, self), within=within)
 
-    def keep_first(self) -> None:
-        """Begin the list that everybody sees first, and keep it."""
-        view = viewmodel.InfrastructureView()
-        self.keep(view, lambda: NodeList(view, self))
-
     def groups(self) -> Mapping[str, NodeGroup]:
         return self.runtime.groups.by_pool()
 
@@ -258,12 +253,6 @@ class InfrastructurePage(LivePage[viewmodel.InfrastructureView, NodeList]):
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: viewmodel.InfrastructureView, nodes: NodeList) -> float:
         return BEHIND_SECONDS if nodes.lists.is_behind(nodes) else self.tick_seconds
-
-    async def warm_up(self, runtime: Runtime) -> None:
-        lists = self._lists
-        if lists is None or lists.runtime is not runtime:  # else the settings would be read again and again for nobody
-            lists = await self.lists_in(runtime)
-        lists.keep_first()
 
     async def lists_in(self, runtime: Runtime) -> NodeLists:
         rules = await rules_in_force(self._rules)

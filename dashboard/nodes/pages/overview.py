@@ -148,12 +148,6 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         is_behind = facts.nodes.lists.is_behind(facts.nodes) or any(map(executions.is_behind, facts.work))
         return BEHIND_SECONDS if is_behind else self.tick_seconds
 
-    async def warm_up(self, runtime: Runtime) -> None:
-        """Keep its lists of executions; that of nodes is the Infrastructure page's."""
-        self._sources_of(runtime)
-        for view in _VIEWS:
-            EXECUTIONS.lists_in(runtime).keep_for_observers(view)
-
     async def _read(
         self, runtime: Runtime, viewer: Viewer, *, within: float | None, admin_seconds: float
     ) -> OverviewFacts:

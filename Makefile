@@ -87,4 +87,4 @@ lock: ## resolve the dependencies of pyproject.toml again
 	@echo 'uv>=0.13,<1' | $(COMPILE) -o requirements-uv.lock -
 	$(COMPILE) -o requirements.lock pyproject.toml
 	$(COMPILE) --extra otel -c requirements.lock -o requirements-otel.lock pyproject.toml
-	$(COMPILE) --allow-unsafe --extra otel --extra dev -c requirements-otel.lock -o requirements-dev.lock pyproject.toml
+	$(COMPILE) --allow-unsafe --extra otel --extra dev -c requirements-otel.lock -c requirements-uv.lock -o requirements-dev.lock pyproject.toml

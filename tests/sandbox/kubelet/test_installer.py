@@ -1,6 +1,5 @@
 """What installs packages: uv with what pip is set up with, and pip where uv knows no counterpart."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from tests.support.wheels import wheel
 
 TINY = Image("team/tiny:1", ("tiny==1.0",), "One module")
 ABSENT = Image("team/absent:1", ("absent==2.0",), "Nothing that is there")
-HAS_UV = pytest.mark.skipif(importlib.util.find_spec("uv") is None, reason="uv could not be had for this machine")
 BEST = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
 
 
@@ -58,14 +56,12 @@ def module_of(place: Path) -> Path:
     return file
 
 
-@HAS_UV
 async def test_images_share_the_files_that_uv_fetched_once(images: ImageStore, tmp_path: Path) -> None:
     pulled, _ = await images.pull(TINY.name)
     kept = [file for file in (tmp_path / "images" / "packages").rglob("tiny*.py") if file.is_file()]
     assert [file.samefile(module_of(pulled.environment)) for file in kept] == [True]
 
 
-@HAS_UV
 async def test_a_pull_that_uv_cannot_do_says_uvs_cause(images: ImageStore) -> None:
     with pytest.raises(PullFailed, match=r"Because absent was not found .* you require absent==2\.0"):
         await images.pull(ABSENT.name)

@@ -35,7 +35,3 @@ def test_permit_is_given_back_by_work_that_fails() -> None:
     with pytest.raises(ZeroDivisionError):
         with_permit(permits, lambda: 1 // 0)
     assert with_permit(permits, lambda: "next") == "next"
-
-
-def test_thread_without_a_permit_gives_none_up() -> None:
-    give_up_permit()

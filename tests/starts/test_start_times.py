@@ -244,7 +244,9 @@ def test_rows_cards_and_overview_say_the_expected_start(
     assert expecting.reads >= 3
 
 
-def test_what_runs_is_not_read_while_nothing_starts(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expectations_read_no_running_executions_while_nothing_starts(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = make_execution(people.owner, make_project(people.owner), state=State.RUNNING)
     read = list[str]()
 

@@ -7,7 +7,6 @@ cookies do not know ports.
 import asyncio
 import os
 import warnings
-from functools import partial
 
 import django
 from django.conf import settings
@@ -36,9 +35,9 @@ for look_after in (close_old_connections, reset_queries):
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 
-from dashboard.routing import LIVE_PAGES, websocket_urlpatterns  # noqa: E402
+from dashboard.executions.pages.executions import EXECUTIONS  # noqa: E402
+from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from dashboard.shell.fragments import preload  # noqa: E402
-from dashboard.shell.pages.warming import keep_warm  # noqa: E402
 from grid.accounts import sessions  # noqa: E402
 from grid.database import threads as database  # noqa: E402
 from grid.edge import textwork  # noqa: E402
@@ -80,7 +79,7 @@ async def start() -> None:
     tracing.begin("web")
     database.open_threads()
     textwork.workers.open()
-    await start_runtime({"warm pages": partial(keep_warm, LIVE_PAGES.values())})
+    await start_runtime({"warm lists": EXECUTIONS.keep_warm})
 
 
 async def stop() -> None:

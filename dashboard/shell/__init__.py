@@ -6,7 +6,7 @@ view-models and fragments. All rooms may import it; it knows none of them.
 
 PUBLIC = (
     "access", "archiving", "exports", "forms.fields", "fragments", "middleware", "pages.lists", "pages.live", "pages.page",
-    "pages.periodic", "pages.slices", "pages.warming", "routes", "tags.frame", "urls", "viewmodels.charts", "viewmodels.events",
+    "pages.periodic", "pages.slices", "routes", "tags.frame", "urls", "viewmodels.charts", "viewmodels.events",
     "viewmodels.format", "viewmodels.freshness", "viewmodels.listing", "viewmodels.live", "viewmodels.states", "viewmodels.saved_views",
     "viewmodels.window", "views.fetching", "views.live", "views.preferences", "views.saved_views",
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """A list that nobody has open is filled with what its page shows first, and makes only what it needs."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -16,8 +17,10 @@ from dashboard.shell.pages.feed import current_fragments
 from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, LONGER_SECONDS
 from dashboard.shell.pages.slices import Breath
 from dashboard.shell.viewmodels.live import Fragment
+from grid.kube.store import Freshness
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
+from grid.runtime.executions import ActiveExecutions
 from tests.executions.executing import ROW
 from tests.shell.filling import filled_runtime as filled_with, slow_filling
 from tests.shell.live import Clock
@@ -25,7 +28,7 @@ from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page
 from tests.shell.test_live_lists import changes
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
-from tests.support.virtual import loop_time, passes, until, virtual_time
+from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
 
 COUNT = 8
 SLICE = 1.0  # second for each execution
@@ -153,6 +156,25 @@ async def test_list_has_what_changed_while_it_was_filled(before: list[Any], duri
     for viewer, view in views:
         filled, _ = await read_page(page, runtime, viewer, view)
         assert filled == (await read_page(ExecutionsPage(), runtime, viewer, view))[0], f"{viewer.username} {view}"
+
+
+@virtual_time
+async def test_list_that_observers_see_first_is_kept_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, runtime = ExecutionsPage(), filled_runtime()
+    runtime.executions.replace([])
+    keeping = asyncio.create_task(page.keep_warm(runtime))
+    await passes(5)
+    assert not page.lists_in(runtime)._lists, "nothing has been read"
+    monkeypatch.setattr(Runtime, "freshness", lambda self: Freshness(True, 0.0, ""))
+    monkeypatch.setattr(ActiveExecutions, "are_read", True)
+    await passes(5)
+    runtime.executions.replace([ROW])
+    await passes(3600)
+    runtime.executions.replace([ROW, replace(ROW, id="e2")])
+    await passes(3600)
+    monkeypatch.setattr(executions_pages, "FIRST_PAINT_SECONDS", 0.0)
+    assert len(await painted(page, runtime)) == 2
+    await cancelled(keeping)
 
 
 @virtual_time

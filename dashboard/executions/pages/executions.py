@@ -40,6 +40,7 @@ _NO_ROWS = PageRows()
 _AN_OBSERVER = Viewer(id=0, username="", role=Role.OPERATOR)
 _STATE_SINCE = attrgetter("state_since")
 FIRST_LOOKED_AT = 2 * ROWS_PER_PAGE  # executions, in the order of the page, for which a first paint has the time
+WARMED_SECONDS = 1.0  # between two looks whether the list that is kept is there
 LOOKED_THROUGH_AT_ONCE = 2_000  # of their rows, some tenths of a millisecond
 
 
@@ -127,8 +128,11 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         runtime.events.subscribe(self._event_changed)
         runtime.nodes.subscribe(self._node_changed)
 
-    def keep_for_observers(self, view: ExecutionsView) -> None:
-        self.keep(("observers", view), lambda: self._empty(_AN_OBSERVER, view))
+    def warm_up(self) -> None:
+        """Begin the list that observers see first, and keep it."""
+        view = ExecutionsView()
+        self._warm.add(("observers", view))
+        self._known_or_begun(("observers", view), lambda: self._empty(_AN_OBSERVER, view))
 
     async def list_of(self, viewer: Viewer, view: ExecutionsView, *, within: float | None = None) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
@@ -316,8 +320,12 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         is_restless = is_waiting or executions.is_restless(view.page, runtime.clock())
         return self.tick_seconds if is_restless else QUIET_SECONDS
 
-    async def warm_up(self, runtime: Runtime) -> None:
-        self.lists_in(runtime).keep_for_observers(ExecutionsView())
+    async def keep_warm(self, runtime: Runtime) -> None:
+        """Keep the list that observers see first, from when all has been read, for ever."""
+        while True:
+            if runtime.executions.are_read and runtime.freshness().synced:
+                self.lists_in(runtime).warm_up()
+            await asyncio.sleep(WARMED_SECONDS)
 
     def lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:

@@ -198,11 +198,6 @@ class LiveLists(ABC, Generic[T, L]):
                         await self._first(known)
         return known
 
-    def keep(self, key: Hashable, new: Callable[[], L]) -> None:
-        """Begin the list with that key, as `known_or` does, and never forget it."""
-        self._warm.add(key)
-        self._known_or_begun(key, new)
-
     def progress_of(self, asked: L) -> Progress | None:
         """Return how far the list is; None when it is whole, and then the latest changes are in it."""
         if not asked.is_filled:

@@ -46,9 +46,6 @@ class LivePage(ABC, Generic[View, Facts]):
         where the right depends on an object that may be gone by then."""
         return self.allowed(runtime, viewer, view)
 
-    async def warm_up(self, runtime: Runtime) -> None:
-        """Begin what its first visitors would wait for, and keep it; called once a second from when all has been read."""
-
     @abstractmethod
     async def read(self, runtime: Runtime, viewer: Viewer, view: View) -> Facts:
         """Return what has to be awaited: reads of the database, through `grid.database.threads.pages`, and long computations."""

@@ -137,7 +137,9 @@ async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
 
     def end(pid: int) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+            # The milliseconds to wait: without them the server answers before it has closed anything.
+            cursor.execute("SELECT pg_terminate_backend(%s, 20000)", [pid])
+            assert cursor.fetchone() == (True,)
 
     before = await threads.run(backend)
     await sync_to_async(end)(before)

@@ -47,6 +47,9 @@ class SharedBreath(Breath):
             self._is_held = False
 
     async def _pause(self) -> None:
+        # Held until other tasks have run: were it free before, all that are ready would take it one after the other in one round.
+        await asyncio.sleep(0)
         await self.__aexit__()
-        await super()._pause()
+        if rest := self._rest():
+            await asyncio.sleep(rest)
         await self.__aenter__()

@@ -104,7 +104,13 @@ class FrameworkPoller:
 
     def periodic(self) -> PeriodicTask:
         # Three rounds are at most SAMPLE_SECONDS: the runner makes no pause longer than the interval.
-        return PeriodicTask("framework polls", PERIOD_SECONDS, self.run_once, within=self._visits_under_way)
+        return PeriodicTask(
+            "framework polls",
+            PERIOD_SECONDS,
+            self.run_once,
+            within=self._visits_under_way,
+            work=lambda now: ledger.clusters_that_run(self._context.target.data_plane),
+        )
 
     @asynccontextmanager
     async def _visits_under_way(self) -> AsyncIterator[None]:

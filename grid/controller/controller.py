@@ -64,7 +64,7 @@ MOST_BY_ID = 500  # above this number all rows are read instead
 AUDIT_SECONDS = 60.0
 # Everything that a reconcile reads is audited more often: rows by polling, pods and clusters' objects each minute, timeouts too. So
 # a full round over unchanged executions is only a safety net, and may be this slow.
-ROUND_SECONDS = 3600.0
+ROUND_SECONDS = 7200.0
 TICK_SECONDS = 1.0
 WORKERS = 8
 

@@ -134,10 +134,14 @@ def too_long(data_plane: str, limits: Mapping[State, int], now: datetime) -> Exe
     return Execution.objects.in_data_plane(data_plane).unsettled().filter(late).order_by()
 
 
+def clusters_that_run(data_plane: str) -> ExecutionQuerySet:
+    unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
+    return unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
+
+
 def running_clusters(data_plane: str, known: Mapping[str, int]) -> tuple[Set[str], Sequence[RunningCluster]]:
     """Return the ids of the running clusters, and those whose revision is not the known one: only their large specs are read."""
-    unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
-    running = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
+    running = clusters_that_run(data_plane)
     revisions = dict(running.values_list("pk", "revision"))
     changed = [id for id, revision in revisions.items() if known.get(id) != revision]
     columns = running.values_list("pk", "revision", "spec", "workers_minimum", "workers_maximum")

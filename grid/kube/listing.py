@@ -45,7 +45,7 @@ class Timing:
     # Many processes are told at once that a version is forgotten, and list within so many seconds of one another.
     relist_spread: float = 2.0
     lines_at_once: int = 100  # a flood of events lets other tasks run so often
-    keys_at_once: int = 5_000  # after a list, 2 ms: as often while looking for what is gone
+    keys_at_once: int = 5_000  # that a list no longer has, 2 ms
     stream_seconds: int = 300  # 1 GB of pods over a slow line
     # A server that does not know streaming lists says nothing after the objects, where others end the list within a second or two.
     stream_silence: float = 10.0
@@ -113,8 +113,10 @@ class Listing(Generic[T]):
                 version, seen, changed = await self._initial_events(patience)
         except TimeoutError:
             raise _Silence from None
-        async for listed in in_slices(changed.values(), self._timing.lines_at_once):
+        for number, listed in enumerate(changed.values(), start=1):
             self._store.apply(listed)
+            if number % self._timing.lines_at_once == 0:
+                await asyncio.sleep(0)
         await self._finish(version, seen)
         return version
 
@@ -197,10 +199,10 @@ class Listing(Generic[T]):
                 return page.resource_version, seen
 
     async def _finish(self, version: str, seen: set[str]) -> None:
-        gone = 0
-        async for key in in_slices(tuple(self._store.keys()), self._timing.keys_at_once):
-            gone += key not in seen and self._store.discard(key)
-        logger.debug("listed store=%s objects=%d gone=%d version=%s", self._store.name, len(seen), gone, version)
+        gone = self._store.keys() - seen
+        async for key in in_slices(gone, self._timing.keys_at_once):
+            self._store.discard(key)
+        logger.debug("listed store=%s objects=%d gone=%d version=%s", self._store.name, len(seen), len(gone), version)
 
 
 async def read_all(api: Followable, resource: Resource, kind: type[T], *, namespace: str = "") -> list[T]:

@@ -5,7 +5,7 @@ await between two reads. Every applied change makes `version` grow by one and is
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -97,7 +97,7 @@ class Store(Generic[T]):
         """Return all objects, in no order; it is a live view, so do not await while going through it."""
         return self._objects.values()
 
-    def keys(self) -> Collection[str]:
+    def keys(self) -> KeysView[str]:
         return self._objects.keys()
 
     def by(self, index: str, value: str) -> Sequence[T]:

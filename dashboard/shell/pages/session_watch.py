@@ -1,4 +1,4 @@
-"""Watches the sessions of all live pages of this process together, with a query a second for up to 5,000 sessions."""
+"""Watches the sessions of all live pages of this process together, with a query each 1.5 seconds for up to 5,000 sessions."""
 
 import asyncio
 import logging
@@ -54,7 +54,7 @@ class SessionWatch:
         self,
         read: Read = _read_in_thread,
         *,
-        seconds: float = 1.0,
+        seconds: float = 1.5,
         answer_seconds: float = _ANSWER_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -44,7 +44,7 @@ from grid.usage.peaks import PeakKeeper
 from grid.workspaces.shutdown.observer import PodObserver
 from grid.workspaces.shutdown.records import ShutdownWatch
 
-KNOWLEDGE_SECONDS = 10.0
+KNOWLEDGE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)

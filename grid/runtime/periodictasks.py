@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-KNOWLEDGE_SECONDS = 10.0
-VERBOSITY_SECONDS = 10.0
+KNOWLEDGE_SECONDS = 20.0
+VERBOSITY_SECONDS = 15.0
 
 
 def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:

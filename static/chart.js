@@ -121,12 +121,20 @@
       const line = colour("--line");
       const axis = { stroke: colour("--muted"), grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: `12px ${getComputedStyle(this.box).fontFamily}` };
       const times = (u, all, index, space, step) => this.data.steps ? all.map(brief) : all.map((at) => moment(at, ...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10])));
+      // As wide as its longest text, so that none is cut; measured once for each drawing, as uPlot asks again until sizes rest.
+      const roomy = (least) => (u, values, place, round) => {
+        const drawn = u.axes[place];
+        if (round > 1) return drawn._size;
+        [u.ctx.font] = drawn.font;
+        const widest = Math.max(0, ...(values || []).map((text) => u.ctx.measureText(text).width));
+        return Math.max(least, Math.ceil(drawn.ticks.size + drawn.gap + widest / devicePixelRatio));
+      };
       const yAxis = ([name, scale]) => ({
         ...axis,
         scale: name,
         side: scale.right ? 1 : 3,
         grid: { ...axis.grid, show: !scale.right },
-        size: scale.right ? 56 : 46,
+        size: roomy(scale.right ? 56 : 46),
         ...(scale.label && { label: scale.label, labelSize: 18, labelFont: axis.font }),
         ...(scale.whole && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }),
         values: (u, values) => values.map((value) => brief(value) + scale.unit),

@@ -29,7 +29,9 @@ from grid.kube.slim import (
 )
 
 DEFAULT_SCHEDULER = "default-scheduler"
-_RESIZING = frozenset({"PodResizePending", "PodResizeInProgress"})  # conditions of a pod whose resources are changed in place
+_RESIZING = frozenset(
+    {"PodResizePending", "PodResizeInProgress"}
+)  # conditions of a pod whose resources are changed in place
 
 
 class OwnerReference(Slim, frozen=True, kw_only=True):
@@ -186,13 +188,13 @@ class PodStatus(Slim, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Keep what the containers have of their node only during a resize: otherwise it is what the spec requests."""
-        told = [
+        resizable = [
             status
             for status in (*self.container_statuses, *self.init_container_statuses)
             if status.resources is not None or status.allocated_resources is not None
         ]
-        if told and _RESIZING.isdisjoint([condition.type for condition in self.conditions]):
-            for status in told:
+        if resizable and _RESIZING.isdisjoint([condition.type for condition in self.conditions]):
+            for status in resizable:
                 msgspec.structs.force_setattr(status, "resources", None)
                 msgspec.structs.force_setattr(status, "allocated_resources", None)
 

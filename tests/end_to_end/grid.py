@@ -109,7 +109,7 @@ class Grid:
         with self.terminal.open("wb") as terminal:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "manage.py", "up", "--port", str(self.port)),
+                    *(sys.executable, "manage.py", "up", "--without-past", "--port", str(self.port)),
                     *("--node-idle-seconds", str(self.node_idle_seconds), "--proxies", str(self.proxies)),
                     *(("--began", str(self.began)) if self.began is not None else ()),
                     *self.population,

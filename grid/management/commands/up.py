@@ -5,6 +5,7 @@ import fcntl
 import json
 import logging
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -13,6 +14,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from grid.core.wording import listed
 from grid.executions.listening import names_socket
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
+from grid.management.demopast import create_past
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
 from grid.models import ConfigRecord, Environment, Framework
@@ -98,6 +101,9 @@ class Command(BaseCommand):
         parser.add_argument("--pods", type=int, default=0, help="with this many pods of executions on them")
         parser.add_argument("--churn", type=float, default=0.0, help="and this many changes of them a second")
         parser.add_argument(
+            "--without-past", action="store_true", help="make up no past for the demo at the first start"
+        )
+        parser.add_argument(
             "--without-native-sidecars", action="store_true", help="have a cluster like Kubernetes before 1.29"
         )
 
@@ -123,7 +129,7 @@ class Command(BaseCommand):
             if taken := next((each for each in range(port, port + 4) if not _is_free(each)), 0):
                 advice = "stop that one, or choose others: make run PORT=8100."
                 raise CommandError(f"Port {taken} is in use by another program: {advice}")
-            self._prepare_database(var, node_idle_seconds=options["node_idle_seconds"])
+            self._prepare_database(var, options)
             supervisor = Supervisor(var / "run" / "processes.json")
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
@@ -168,7 +174,7 @@ class Command(BaseCommand):
                 return DemoPrometheus()
         return prometheus
 
-    def _prepare_database(self, var: Path, *, node_idle_seconds: int) -> None:
+    def _prepare_database(self, var: Path, options: Mapping[str, Any]) -> None:
         refuse_former_database()
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -177,8 +183,11 @@ class Command(BaseCommand):
         if accounts := new_accounts():
             _write_private(var / "demo-users.json", json.dumps([asdict(a) for a in accounts], indent=2) + "\n")
             create_demo_data(accounts)
+            if not options["without_past"]:
+                # Always the same numbers, so that a picture of a demo can be made again.
+                create_past(datetime.now(UTC), random.Random(1))
         # The pages predict what the embedded autoscaler will do, so they need its setting.
-        values = {"value": str(node_idle_seconds), "updated_by": "make run"}
+        values = {"value": str(options["node_idle_seconds"]), "updated_by": "make run"}
         ConfigRecord.objects.update_or_create(namespace=NAMESPACE, key=UNNEEDED_SECONDS.key, defaults=values)
         connection.close()
 

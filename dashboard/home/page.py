@@ -83,7 +83,7 @@ class HomePage(LivePage[None, HomeRecords]):
 
         mine = list(runtime.executions.of_owner(viewer.id))
         side = my_side(mine, maximum=records.maximum_slots, launches=records.launches, projects=records.projects)
-        return [my_executions(mine, records.workspaces, status), side]
+        return [my_executions(mine, records.workspaces, status, now), side]
 
     async def _records(self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]) -> HomeRecords:
         """Return what is stored for the user, read again only when one of the user's executions was written, or after `READ_SECONDS`."""

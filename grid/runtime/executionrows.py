@@ -44,6 +44,8 @@ class ExecutionRow:
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
     workspace_id: str = ""  # the workspace that this execution runs, "" for none
+    job_id: str = ""  # of an attempt of a job's run
+    run_number: int = 0  # the number of that run in its job; 0 for none
     is_settled: bool = True  # ended, and its pod is confirmed gone
     version: Version | None = field(default=None, compare=False)
     reason_values: Values | None = None
@@ -83,7 +85,7 @@ def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[Exec
         "id", "kind", "title", "owner_id", "owner__username", "project_id", "project__name", "tier_id", "tier__name",
         "environment__name", "state", "state_since", "reason", "reason_values", "message", "requested_at", "started_at",
         "ended_at", "slots", "head_tier__name", "framework", "attached_to_id", "workspace_id", "settled_at",
-        "revision", "updated_at",
+        "run__job_id", "run__number", "revision", "updated_at",
         named=True,
     )]  # fmt: skip
     roles: dict[str, dict[int, str]] = {row.project_id: {} for row in read}
@@ -100,7 +102,7 @@ def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[Exec
             object_name=object_name_of(row.kind, row.id), slots=row.slots, framework=row.framework,
             head_tier_name=row.head_tier__name or "", attached_to=row.attached_to_id or "",
             workspace_id=row.workspace_id or "", is_settled=row.settled_at is not None,
-            version=(row.revision, row.updated_at),
+            job_id=row.run__job_id or "", run_number=row.run__number or 0, version=(row.revision, row.updated_at),
         )
         for row in read
     ]  # fmt: skip

@@ -136,9 +136,9 @@ def test_the_first_page_shows_ones_own_as_stored() -> None:
         launched_at=MOMENT, latest=execution,
     )  # fmt: skip
     known = [stopped, replace(stopped, id="w1", name="Passed over, it runs")]
-    shown = my_executions([failed, running, queued, earlier], known, plain_status)
+    shown = my_executions([failed, running, queued, earlier], known, plain_status, NOW)
     assert_golden("my-executions", render_fragment(shown, now=NOW))
-    assert_golden("my-executions-none", render_fragment(my_executions([], [], plain_status), now=NOW))
+    assert_golden("my-executions-none", render_fragment(my_executions([], [], plain_status, NOW), now=NOW))
 
 
 def plain_status(row: ExecutionRow) -> tuple[StatusLine, str]:

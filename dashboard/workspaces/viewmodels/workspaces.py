@@ -104,7 +104,8 @@ class WorkspaceRecord:
 
 @dataclass(frozen=True, slots=True)
 class MyExecution:
-    """A card. `environment` is a cluster's framework; `execution_id` is "" for a stopped workspace, `workspace_id` for anything else."""
+    """A card. `environment` is a cluster's framework; `execution_id` is "" for a stopped workspace, `workspace_id` for anything else. Of
+    several runs of one job, `job_id` is the job's and `runs` counts them by state."""
 
     execution_id: str
     workspace_id: str
@@ -119,6 +120,8 @@ class MyExecution:
     advice: str = ""
     why_not_resume: str = ""
     launched_as: str = ""  # the execution that "Launch again" copies
+    job_id: str = ""
+    runs: str = ""
 
 
 def workspace_card(workspace: WorkspaceRecord) -> MyExecution:

@@ -66,7 +66,6 @@ _PAGES = (
     *((name, title, words, permission) for name, (title, permission, words) in LINKS.items()),
     ("api-checks", _("API checks"), _("kubernetes contract upgrade conformance rights"), Permission.OBSERVE),
     ("usage", _("Your usage"), _("cost hours"), None),
-    ("usage-of-everybody", _("Everybody’s usage"), _("cost gpu hours"), Permission.OBSERVE),
     ("help", _("Help"), _("glossary guides shortcuts"), None),
     ("notifications", _("Notifications"), _("messages unread bell"), None),
     ("account", _("Your account"), _("profile email sessions"), None),

@@ -1,6 +1,6 @@
 """Tags of the page frame: navigation by role, theme, icons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from typing import Any, NamedTuple
 
 from django import template
@@ -50,10 +50,19 @@ _SECTIONS: Sequence[tuple[str, _Links]] = (
         "knowledge": (_("Knowledge base"), Permission.OBSERVE, _("log lines findings errors")),
         "people": (_("People"), Permission.ADMINISTER, _("users invite roles")),
         "logins": (_("Logins"), Permission.ADMINISTER, _("locked unlock")),
+        "usage-of-everybody": (_("Usage"), Permission.OBSERVE, _("everybody cost gpu hours")),
         "audit-log": (_("Audit log"), Permission.READ_AUDIT, _("who did what changes history")),
         "configuration": (_("Configuration"), Permission.ADMINISTER, _("settings")),
     }),
 )  # fmt: skip
+# Pages that answer one question share a link, that of the first which a person may open, and lead to each other. The name is the link's
+# where there are several.
+_GROUPS: Sequence[tuple[str, Sequence[str]]] = (
+    (_("Executions"), ("executions", "queue")),
+    (_("Infrastructure"), ("infrastructure", "rush")),
+    (_("Health"), ("platform-health", "service-levels", "alerts", "startup", "knowledge")),
+    (_("People"), ("people", "logins", "usage-of-everybody", "audit-log")),
+)
 LINKS = {name: link for _title, links in _SECTIONS for name, link in links.items()}
 PAGE_TITLES = {name: title for name, (title, _permission, _words) in LINKS.items()}
 # (value, title)
@@ -69,21 +78,41 @@ class NavigationLink(NamedTuple):
 
 @register.simple_tag(takes_context=True)
 def navigation(context: Context) -> list[tuple[str, list[NavigationLink]]]:
-    """Return links to the pages that the user may open, in sections, with the current one marked."""
+    """Return links to the pages that the user may open, in sections, with the current one marked; a group of pages has one."""
     request = context.get("request")
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_in(context)] | {None}
     tried_out = {name: (title, permission, "") for name, title, permission in demonstrated()}
-    sections = [
-        (
-            section,
-            [_link(name, title, request.path) for name, (title, needed, _w) in links.items() if needed in granted],
-        )
-        for section, links in (*_SECTIONS, (_("Try out"), tried_out))
-    ]
+    groups = {names[0]: (title, names) for title, names in _groups(granted)}
+    led = {name for _title, names in groups.values() for name in names[1:]}
+    sections = []
+    for section, links in (*_SECTIONS, (_("Try out"), tried_out)):
+        shown = {name: title for name, (title, needed, _w) in links.items() if needed in granted and name not in led}
+        parts = [(name, *groups.get(name, (title, (name,)))) for name, title in shown.items()]
+        sections.append((section, [_link(name, title, names, request.path) for name, title, names in parts]))
     return [(section, links) for section, links in sections if links]
+
+
+@register.simple_tag(takes_context=True)
+def beside_this_page(context: Context) -> list[NavigationLink]:
+    """Return links to the pages of the group that the page is in, with its own; [] when it is in none, or the user may open no other."""
+    request: Any = context["request"]
+    if not request.user.is_authenticated:
+        return []
+    for _title, names in _groups(PERMISSIONS[role_in(context)] | {None}):
+        if request.path in map(reverse, names):
+            return [_link(name, PAGE_TITLES[name], (name,), request.path) for name in names]
+    return []
+
+
+def _groups(granted: AbstractSet[Permission | None]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the title of each group of which the person may open several pages, and these pages."""
+    for title, names in _GROUPS:
+        allowed = [name for name in names if LINKS[name][1] in granted]
+        if len(allowed) > 1:
+            yield title, allowed
 
 
 def demonstrated() -> Sequence[tuple[str, str, Permission]]:
@@ -131,6 +160,7 @@ def icon(name: str) -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("icons.svg"), name)
 
 
-def _link(name: str, title: str, path: str) -> NavigationLink:
-    url = reverse(name)
-    return NavigationLink(name, url, title, path == url or (name != "home" and path.startswith(url)))
+def _link(name: str, title: str, names: Sequence[str], path: str) -> NavigationLink:
+    """Return the link to the page of that name, which is current on all pages below those of `names`."""
+    urls = [reverse(each) for each in names]
+    return NavigationLink(name, reverse(name), title, path in urls or (name != "home" and path.startswith(tuple(urls))))

@@ -7,7 +7,9 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.core.reasons import ANYBODY, Reader
+from grid.executions.launchrequest import Offers
 from grid.models import Execution, Membership, Workspace
+from grid.workspaces.workspaces import why_not_as_launched
 
 PER_PAGE = 24
 EXECUTIONS_PER_PAGE = 20
@@ -87,11 +89,17 @@ def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) 
     newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
     columns = Execution.objects.only("state", "state_since", "reason", "reason_values", "message", "settled_at")
     executions = columns.in_bulk([pk for pk in newest.values() if pk])
-    return [_record(row, roles.get(row.project_id, {}), executions.get(newest[row.pk])) for row in rows]
+    offers = {row.owner_id: Offers(row.owner) for row in rows}
+    return [
+        _record(row, roles.get(row.project_id, {}), executions.get(newest[row.pk]), offers[row.owner_id])
+        for row in rows
+    ]
 
 
-def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | None) -> WorkspaceRecord:
-    latest = None
+def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | None, offers: Offers) -> WorkspaceRecord:
+    latest = problem = None
+    if execution is None or execution.is_final:
+        problem = why_not_as_launched(row, offers)
     if execution is not None:
         words = execution.words(Reader(row.owner.get_username(), is_owner=True))  # only its owner's pages show it
         is_settled = execution.settled_at is not None
@@ -115,4 +123,5 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
         created_at=row.created_at,
         launched_at=row.launched_at,
         restart_problem=row.restart_problem,
+        why_not_as_launched=problem.message if problem else "",
     )

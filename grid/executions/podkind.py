@@ -14,7 +14,7 @@ from grid.executions.manifests import Manifest
 from grid.executions.runs import FileSaver, Runs
 from grid.executions.spec import ExecutionSpec, JobSpec, serialize_spec
 from grid.executions.storage import Storage
-from grid.models import Execution, Kind
+from grid.models import Environment, Execution, Kind
 
 
 class PodKind(ExecutionKind):
@@ -66,11 +66,18 @@ class PodKind(ExecutionKind):
         return Runs(context, self._saving(context))
 
 
+def environment_problem(environment: Environment | None) -> Problem | None:
+    """Return why nobody may launch in the environment, given as it is stored, or None when it is not there; None when people may."""
+    if environment is None or environment.is_archived or not environment.is_visible:
+        return Problem("environment", _("This environment is no longer available; choose another."), "not_offered")
+    return None
+
+
 def _wrong_environment(request: LaunchRequest, stored: StoredRows) -> Iterator[Problem]:
     environment = stored.environment
-    if environment is None or environment.is_archived or not environment.is_visible:
-        yield Problem("environment", _("This environment is no longer available; choose another."), "not_offered")
-    elif environment.kind != request.kind:
+    if problem := environment_problem(environment):
+        yield problem
+    elif environment is not None and environment.kind != request.kind:
         made_for = Kind(environment.kind).label.lower()
         sentence = _("{name} is for the kind “{kind}”; choose another.", name=environment.name, kind=made_for)
         yield Problem("environment", sentence, "kind")

@@ -16,8 +16,8 @@ from grid.core.wording import POD_STAYS_SENTENCE
 from grid.database.trouble import trouble_of
 from grid.diagnosis.launchfit import Pools
 from grid.environments.revisions import pinned_to
-from grid.executions.launchrequest import LaunchRequest
-from grid.executions.podkind import PodKind
+from grid.executions.launchrequest import LaunchRequest, Offers, wrong_tier
+from grid.executions.podkind import PodKind, environment_problem
 from grid.executions.request import submit, validate, wrong_title
 from grid.executions.spec import launched_revision
 from grid.executions.stopping import RESTART, request_stop
@@ -63,6 +63,16 @@ def _why_not_launch(workspace: Workspace) -> Problem | None:
     if (departed := why_departed(workspace.owner, workspace.project)) is None:
         return None
     return Problem("", _DEPARTED[departed.code].format(name=workspace.project.name), departed.code)
+
+
+def why_not_as_launched(workspace: Workspace, offers: Offers) -> Problem | None:
+    """Return why its owner, to whom `offers` are made, cannot launch it on the same tier in the same environment. None when that
+    is possible, as far as can be told without nodes and the cluster: a list asks for each of its rows."""
+    if (problem := environment_problem(workspace.environment)) is not None:
+        return problem
+    if any(tier.pk == workspace.tier_id for tier in offers.tiers(Kind.WORKSPACE)):
+        return None
+    return wrong_tier(workspace.owner, workspace.tier, Kind.WORKSPACE)
 
 
 def problems_as_launched(workspace: Workspace, *, pools: Pools | None = None) -> list[Problem]:

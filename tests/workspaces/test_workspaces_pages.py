@@ -4,17 +4,19 @@ Who gets which answer is told by `tests/access/answers.txt`.
 """
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import Group
 from django.urls import Resolver404, resolve
 
 from dashboard.workspaces.viewmodels.workspaces import fitting_button
 from dashboard.workspaces.workspace_records import EXECUTIONS_PER_PAGE, PER_PAGE
-from grid.models import Execution, HardwareTier, Project, State, Workspace
+from grid.models import Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People, client_of, execution_page
 from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
@@ -29,7 +31,7 @@ HOSTILE = "<script>alert(1)</script>"
 def test_home_shows_workspace_once_with_the_fitting_button(
     people: People, stopped: Workspace, runtime: Runtime
 ) -> None:
-    resume_link, explore = f'href="/workspaces/{stopped.pk}/resume/"', re.compile("<strong>Explore</strong>")
+    resume_link, explore = f'formaction="/workspaces/{stopped.pk}/resume/"', re.compile("<strong>Explore</strong>")
     read_executions(runtime)
     shown = page(people.owner, "/")
     assert len(explore.findall(shown)) == 1
@@ -287,3 +289,62 @@ def test_clone_is_a_filled_form_with_another_title(people: People, stopped: Work
     assert 'value="Explore & more copy"' in form
     assert re.search(rf'value="{stopped.environment_id}"[^>]*checked', form)
     assert Workspace.objects.count() == 1, "nothing is launched yet"
+
+
+# --- Resuming with one click ---
+
+
+def resume_at_once(user: User, workspace: Workspace) -> tuple[int, str]:
+    return sent(user, f"/workspaces/{workspace.pk}/resume/", as_launched="on")
+
+
+def test_one_click_resumes_on_the_same_tier(people: People, stopped: Workspace) -> None:
+    make_tier("other", is_default=True)
+    for path in ("/", "/workspaces/", f"/workspaces/{stopped.pk}/"):
+        shown = page(people.owner, path)
+        assert 'name="as_launched"' in shown, path
+        assert f'form="resume-form" formaction="/workspaces/{stopped.pk}/resume/"' in shown, path
+        assert f'href="/workspaces/{stopped.pk}/resume/">Other choices' in shown, path
+    first, second = resume_at_once(people.owner, stopped), resume_at_once(people.owner, stopped)
+    execution = Execution.objects.unsettled().get(workspace=stopped)
+    assert first == second == (302, f"/executions/{execution.pk}/")
+    assert (execution.tier_id, execution.environment_id) == ("small", "jupyterlab")
+
+
+def test_only_the_owner_resumes_with_one_click(people: People, stopped: Workspace) -> None:
+    assert resume_at_once(people.teammate, stopped)[0] == 403
+    assert resume_at_once(people.stranger, stopped)[0] == 404
+    assert not Execution.objects.unsettled().exists()
+    assert "Other choices" not in page(people.teammate, f"/workspaces/{stopped.pk}/")
+
+
+def archive_tier() -> str:
+    HardwareTier.objects.filter(pk="small").update(is_archived=True)
+    return "This hardware tier is no longer available; choose another."
+
+
+def limit_tier() -> str:
+    HardwareTier.objects.get(pk="small").groups.add(Group.objects.create(name="gpu-team"))
+    return "Small is limited to certain groups; choose another, or ask your admin."
+
+
+def archive_environment() -> str:
+    Environment.objects.update(is_archived=True)
+    return "This environment is no longer available; choose another."
+
+
+@pytest.mark.parametrize("take_away", [archive_tier, limit_tier, archive_environment])
+def test_resume_says_why_same_launch_is_impossible_and_leads_to_other_choices(
+    people: People, stopped: Workspace, take_away: Callable[[], str]
+) -> None:
+    make_tier("other", is_default=True)
+    reason = take_away()
+    for path in ("/", "/workspaces/", f"/workspaces/{stopped.pk}/"):
+        shown = page(people.owner, path)
+        assert reason in shown, path
+        assert f'href="/workspaces/{stopped.pk}/resume/">Other choices' in shown, path
+        assert 'form="resume-form"' not in shown, path
+    status, refusal = resume_at_once(people.owner, stopped)
+    assert status == 422
+    assert "Choose" in refusal or "choose" in refusal
+    assert not Execution.objects.unsettled().exists()

@@ -8,7 +8,7 @@ from django import forms
 from dashboard.executions.forms import MachineForm
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
-from grid.models import User
+from grid.models import User, Workspace
 from grid.models.environment import Kind
 
 
@@ -26,6 +26,12 @@ class ResumeForm(MachineForm):
         for problem in problems:
             is_of_cluster = problem.path and problem.path not in self.fields
             self.add_error("with_cluster" if is_of_cluster else problem.path or None, problem.message)
+
+
+def as_launched(workspace: Workspace) -> dict[str, str]:
+    """Return what a browser would send to resume the workspace with its environment, tier and cluster."""
+    cluster = {"with_cluster": "on"} if workspace.cluster else {}
+    return {"environment": workspace.environment_id, "tier": workspace.tier_id, **cluster}
 
 
 class RenameForm(forms.Form):

@@ -13,7 +13,7 @@ from grid.core.wording import POD_STAYS_SENTENCE
 
 _LONGEST_NAME = 115  # with " copy" as long as a title may be
 
-Button = Literal["open", "stop", "resume", "again", ""]
+Button = Literal["open", "stop", "resume", "choose", "again", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class WorkspaceRecord:
     tier_id: str = ""
     is_restarting: bool = False  # it is launched again as soon as its execution has settled
     restart_problem: str = ""  # why the last restart ended without a launch
+    why_not_as_launched: str = ""  # why it cannot be launched on the same tier in the same environment
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -98,7 +99,9 @@ class WorkspaceRecord:
         if user_id != self.owner_id or self.is_restarting:
             return ""
         if self.latest is None or not self.latest.is_active:
-            return "resume" if self.why_not_resume == "" else "again"
+            if self.why_not_resume:
+                return "again"
+            return "choose" if self.why_not_as_launched else "resume"
         return fitting_button(self.latest.state, contributes=self.project_roles.get(user_id) in CONTRIBUTING)
 
 
@@ -118,7 +121,7 @@ class MyExecution:
     button: Button
     is_active: bool
     advice: str = ""
-    why_not_resume: str = ""
+    why_not_resume: str = ""  # or not with one click
     launched_as: str = ""  # the execution that "Launch again" copies
     job_id: str = ""
     runs: str = ""
@@ -137,7 +140,7 @@ def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
         since=workspace.since,
         button=workspace.button(workspace.owner_id),
         is_active=workspace.is_active,
-        why_not_resume=workspace.why_not_resume,
+        why_not_resume=workspace.why_not_resume or ("" if workspace.is_active else workspace.why_not_as_launched),
         launched_as=execution.id if execution is not None else "",
     )
 

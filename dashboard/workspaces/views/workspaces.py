@@ -25,7 +25,7 @@ from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.viewmodels.states import framework_name
 from dashboard.usage.viewmodels.usage import price_words
-from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
+from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm, as_launched
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord, workspace_card
 from dashboard.workspaces.workspace_records import executions_of, page_of, read_workspace
 from grid.audit.entries import write_entry, write_launched
@@ -56,7 +56,8 @@ def workspace(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def workspace_resume(request: HttpRequest, id: str) -> HttpResponse:
-    """Show the resume form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
+    """Show the resume form or submit it; with `as_launched` alone it is sent for the user with what the workspace was launched with, and
+    shown with the reasons where that is refused. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
     answer = await _resume(request, id, await pool_states(runtime))
     if request.method == "POST":
@@ -125,7 +126,8 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     record, user = managed(request, id), user_of(request)
     asked = Workspace.objects.select_related("owner", "project", "environment", "tier").get(pk=id)
     initial = {"environment": asked.environment_id, "tier": request.GET.get("tier") or asked.tier_id}
-    form = ResumeForm(request.POST if request.method == "POST" else None, user=user, initial=initial)
+    sent = as_launched(asked) if "as_launched" in request.POST else request.POST
+    form = ResumeForm(sent if request.method == "POST" else None, user=user, initial=initial)
     closed = rules.why_not_resume(asked)
     if closed is None and form.is_bound and form.is_valid():
         try:

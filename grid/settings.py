@@ -148,7 +148,6 @@ TEMPLATES = [
             "libraries": {
                 "alerts": "dashboard.alerts.tags",
                 "announcements": "dashboard.announcements.tags",
-                "budgets": "dashboard.usage.tags",
                 "frame": "dashboard.shell.tags.frame",
                 "help": "dashboard.shell.tags.help",
                 "kept": "dashboard.shell.tags.kept",

@@ -17,11 +17,12 @@ from dashboard.executions.history import Position, ended_choices, ended_page, la
 from dashboard.executions.launch_facts import last_launches, running_by_tier, slots_of
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.jobs.job_records import jobs_of, read_job, read_run, runs_of
+from dashboard.jobs.job_records import jobs_of, latest_runs_of, read_job, read_run, runs_of
 from dashboard.nodes.records import admin_facts, environments_never_started, failed_on
 from dashboard.notifications.records import latest_unread, mark_read, notifications, outward_channels_view, unread_count
 from dashboard.palette.views import PaletteCaches, find
 from dashboard.platformhealth.records import database_problems
+from dashboard.projects.project_records import active_in
 from dashboard.secrets.views import uses_of
 from dashboard.shell.access import Viewer, viewer_of
 from dashboard.tiers.tier_records import outgrown
@@ -287,6 +288,8 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the next steps of a job's runs": lambda shop: jobruns.advance(a_job(shop), now=LATER),
     "schedules that are due": lambda shop: run_a_schedule(shop),
     "schedules of people who left": lambda shop: scheduler.pause_departed(now=NOW),
+    "what runs in a project": lambda shop: active_in(shop.project.pk, 9),
+    "the last runs in a project": lambda shop: (a_job(shop), latest_runs_of(shop.project.pk, 8, NOW, 0)),
     "a person's jobs": lambda shop: (a_job(shop), jobs_of(shop.people.owner.pk, "", NOW)),
     "a job's page": lambda shop: (read_job(a_job(shop)), runs_of("job", sweep="", before=9, now=NOW)),
     "two runs": lambda shop: read_run(a_job(shop), 1, NOW),

@@ -53,6 +53,11 @@ class EditedKind:
         return f"{self.name}/fragments/{self.singular}_table.html"
 
     @property
+    def form_name(self) -> str:
+        """The name of the URL of the form in which one is edited."""
+        return self.singular
+
+    @property
     def object_type(self) -> str:
         return self.model._meta.model_name or ""
 
@@ -68,6 +73,10 @@ class EditedKind:
 
     def edit_context(self, form: Any, instance: Any, pools: Pools | None) -> dict[str, Any]:
         """Return more of the template context of the form; `instance` is None for a new object."""
+        return {}
+
+    def frame(self, request: HttpRequest, instance: Any) -> dict[str, Any]:
+        """Return the context of what is around the form of a stored object, such as its tabs."""
         return {}
 
     def doubts(self, form: Any) -> Sequence[str]:
@@ -165,7 +174,7 @@ def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry
         messages.success(request, _("The change of {at:%Y-%m-%d %H:%M} is undone.", at=entry.at))
     except ValidationError as error:
         messages.error(request, _("This cannot be undone: {reason}", reason=" ".join(error.messages)))
-    return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
+    return HttpResponseRedirect(reverse(catalogue.form_name, args=[id]))
 
 
 def _list(request: HttpRequest, catalogue: EditedKind, pools: Pools | None) -> HttpResponse:
@@ -202,7 +211,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
         messages.success(request, outcome.strip())
         # The page of a tier that cannot run says so.
         has_problem = catalogue.has_problem(saved, pools)
-        return redirect(catalogue.singular, saved.pk) if has_problem else redirect(catalogue.name)
+        return redirect(catalogue.form_name, saved.pk) if has_problem else redirect(catalogue.name)
     context = {
         "catalogue": catalogue,
         "form": form,
@@ -211,6 +220,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
         "object_name": title,
         "version": _version(instance) if instance else "",
         **catalogue.edit_context(form, instance, pools),
+        **(catalogue.frame(request, instance) if instance else {}),
         "in_use": in_use_sentence(_active(instance)) if instance and catalogue.is_frozen_at_launch else "",
         "history": _history(catalogue, id, form),
         "has_repositories": bool(settings.REPOSITORIES),

@@ -23,7 +23,7 @@ from dashboard.announcements.forms import AnnouncementForm
 from dashboard.audit.viewmodel import KINDS, AuditPosition, AuditView, audit_lines, audit_rows, sealing_sentence
 from dashboard.environments.views import ENVIRONMENTS
 from dashboard.logs.views.knowledge import KNOWLEDGE
-from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
+from dashboard.projects.views.projects import HISTORY_LABELS as PROJECT_LABELS
 from dashboard.shell.access import AnyUser, Permission, may_administer, requires, user_of
 from dashboard.shell.exports import note_export
 from dashboard.tiers.edited import TIERS

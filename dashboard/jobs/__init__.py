@@ -4,4 +4,7 @@ It owns a job's fields in the launch form and on its own pages, and the comparis
 pages that all executions have. Others may import `run_records` and the pages.
 """
 
-PUBLIC = ("forms.jobs", "kind", "pages.job", "run_records", "urls", "viewmodels.runs")
+PUBLIC = (
+    "forms.jobs", "job_records", "kind", "pages.job", "run_records", "urls", "viewmodels.job_rows", "viewmodels.jobs",
+    "viewmodels.runs",
+)  # fmt: skip

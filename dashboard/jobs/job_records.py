@@ -140,6 +140,30 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
     return JobsPage(cards, "" if is_last else shown[-1].pk)
 
 
+def latest_runs_of(project_id: str, most: int, now: datetime, reader_id: int) -> list[jobs.ProjectRun]:
+    """Return the latest runs of all jobs of a project, newest first, in which a sweep is one line. Of each job the last `most` runs are
+    read, so a run before a longer sweep of its job is left out."""
+    known = {job.pk: job for job in _present().filter(project=project_id)[:most]}
+    if not known:
+        return []
+    latest = (Q(job=job, number__gt=job.runs_made - most) for job in known.values())
+    lines: dict[tuple[str, str | int], JobRun] = {}
+    for run in JobRun.objects.filter(Q(*latest, _connector=Q.OR)).order_by("-requested_at", "-pk"):
+        lines.setdefault((run.job_id, run.sweep or run.pk), run)
+    shown = list(lines.values())[:most]
+    sweeps = _sweeps((run.job_id, run.sweep) for run in shown if run.sweep)
+    runs = _lines((run for run in shown if not run.sweep), now, reader_id, with_metrics=False)
+    return [
+        jobs.ProjectRun(
+            job_id=run.job_id,
+            job_name=str(known[run.job_id]),
+            owner_username=known[run.job_id].owner.get_username(),
+            line=sweeps[run.job_id, run.sweep] if run.sweep else runs[run.pk],
+        )
+        for run in shown
+    ]
+
+
 def _page(rows: QuerySet[_Row], length: int) -> tuple[list[_Row], bool]:
     first = list(rows[: length + 1])
     return first[:length], len(first) <= length

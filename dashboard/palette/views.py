@@ -48,7 +48,7 @@ from grid.configuration import REGISTRY
 from grid.configuration.setting import Setting
 from grid.core.translation import gettext as _, ngettext
 from grid.kube.objects import Node
-from grid.models import Environment, Execution, HardwareTier, Job, Membership, Project, SavedView, State, Workspace
+from grid.models import Environment, Execution, HardwareTier, Job, Project, SavedView, State, Workspace
 from grid.models.environment import KIND_WORDS
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.executionrows import ExecutionRow
@@ -230,14 +230,12 @@ def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
         lambda row: PaletteItem(row.name, VIEWED_TABLES[row.table].title, reverse("view-open", args=[row.pk])),
     )
     is_admin = may_administer(viewer)
-    owner = Membership.objects.filter(user=viewer.id, role=Membership.Role.OWNER)
-    owned = set(owner.values_list("project_id", flat=True))
     projects = Project.objects.all() if may_observe(viewer) else Project.objects.filter(memberships__user=viewer.id)
     yield query.group(
         _("Projects"),
         _with_words(projects, query, "name", "pk"),
         lambda row: f"{row.name} {row.pk}",
-        lambda row: _edited(row, "project") if is_admin or row.pk in owned else _executions_of(row),
+        lambda row: _catalogue_item(row, "project"),
     )
     if is_admin:
         yield _catalogue(_("Tiers"), HardwareTier.objects.all(), "tier", query)
@@ -259,17 +257,13 @@ def _catalogue(title: str, rows: QuerySet[_Catalogued], route: str, query: Palet
         title,
         _with_words(rows, query, "name", "pk"),
         lambda row: f"{row.name} {row.pk}",
-        lambda row: _edited(row, route),
+        lambda row: _catalogue_item(row, route),
     )
 
 
-def _edited(row: Project | HardwareTier | Environment, route: str) -> PaletteItem:
+def _catalogue_item(row: Project | HardwareTier | Environment, route: str) -> PaletteItem:
     note = _("{id} · archived", id=row.pk) if row.is_archived else row.pk
     return PaletteItem(row.name, note, reverse(route, args=[row.pk]))
-
-
-def _executions_of(project: Project) -> PaletteItem:
-    return PaletteItem(project.name, _("Executions"), f"{reverse('executions')}?{urlencode({'project': project.pk})}")
 
 
 def _nodes(query: PaletteQuery, nodes: Iterable[Node]) -> PaletteGroup:

@@ -71,6 +71,7 @@ SHOWN_BY = {
         "environment",
         "project-new",
         "project",
+        "project-settings",
         "project-revert",
     ),
     "logs/test_knowledge_pages.py": ("knowledge-entry-new", "knowledge-entry", "knowledge-entry-revert"),

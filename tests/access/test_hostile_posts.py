@@ -33,6 +33,7 @@ PAGE_OF = {
     "tier-new-check": "tier-new",
     "tier-check": "tier",
     "schedule-check": "schedule-new",
+    "project": "project-settings",
 }
 # The fields of forms that are small, or shown only at times.
 FIELDS: dict[str, dict[str, str]] = {

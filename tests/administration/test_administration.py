@@ -32,9 +32,9 @@ def make_new(admin: Client, owner: User, **fields: Any) -> Any:
 
 def edit(admin: Client, project: Project, owner: User, **fields: Any) -> None:
     """Post the form of a project's page that was opened a moment ago; roles that are not named are empty."""
-    version = admin.get("/projects/churn/").context["version"]
+    version = admin.get("/projects/churn/settings/").context["version"]
     entries = {"name": project.name, "owner": owner.pk, "volume_size": "10Gi", "version": version}
-    assert admin.post("/projects/churn/", entries | fields).status_code == 302
+    assert admin.post("/projects/churn/settings/", entries | fields).status_code == 302
 
 
 def take_back(admin: Client, entry: AuditEntry) -> str:
@@ -156,7 +156,7 @@ def test_secret_change_is_shown_and_cannot_be_undone(admin: Client, people: Peop
     given: dict[str, Any] = {"owner": None, "project": make_project(people.owner), "is_file": False, "value": "s3cret"}
     storedsecrets.put(by=people.owner, name="DB_PASSWORD", now=timezone.now(), **given)
     entry = AuditEntry.objects.get()
-    page = admin.get("/projects/churn/").content.decode()
+    page = admin.get("/projects/churn/settings/").content.decode()
     assert "DB_PASSWORD" in page and f"/projects/churn/take-back/{entry.pk}/" not in page
     assert "This cannot be undone: the history does not keep what was there." in take_back(admin, entry)
     assert AuditEntry.objects.count() == 1
@@ -208,7 +208,7 @@ def test_closed_accounts_keep_roles_when_project_is_edited(admin: Client, people
     project = make_project(people.owner, people.teammate)
     project.members.add(people.stranger, through_defaults={"role": "viewer"})
     User.objects.filter(pk__in=[people.owner.pk, people.teammate.pk, people.stranger.pk]).update(is_active=False)
-    page = admin.get("/projects/churn/")
+    page = admin.get("/projects/churn/settings/")
     assert "bob (account closed)" in page.content.decode()
     form = page.context["form"]
     entries = {
@@ -218,7 +218,7 @@ def test_closed_accounts_keep_roles_when_project_is_edited(admin: Client, people
         "owner": form["owner"].value(),
     }
     entries |= {name: form[name].value() for name in ("contributors", "viewers")}
-    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert admin.post("/projects/churn/settings/", entries).status_code == 302
     assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": ["charlie"]}
 
 

@@ -10,7 +10,7 @@ from tests.browser.conftest import Visit, on_stage
 from tests.browser.looks import faults, look_on_screens, tab_to
 
 ADMIN = "ada-admin"
-PATHS = ("/tiers/", "/tiers/small/", "/tiers/gpu/", "/environments/jupyterlab/", "/projects/churn/")
+PATHS = ("/tiers/", "/tiers/small/", "/tiers/gpu/", "/environments/jupyterlab/", "/projects/churn/settings/")
 REVISIONS = "/environments/jupyterlab/revisions/"
 catalogues = on_stage(administering.catalogues)
 PASSWORD = "a long and new passphrase"
@@ -215,6 +215,10 @@ def test_an_owner_manages_a_project_and_a_member_looks(several_people: None, vis
     look_on_screens(page, "people-projects")
     page.get_by_role("link", name="Customer churn").click()
     look_on_screens(page, "people-project")
+    page.get_by_role("link", name="Settings", exact=True).click()
+    look_on_screens(page, "people-project-settings")
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Members").click()
+    look_on_screens(page, "people-project-members")
     page.get_by_label("Username").fill("charlie")
     page.get_by_role("form", name="Add a member").get_by_label("Role", exact=True).select_option("viewer")
     page.get_by_role("button", name="Add", exact=True).click()

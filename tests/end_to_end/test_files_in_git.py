@@ -29,6 +29,7 @@ def test_job_commits_files_that_the_next_one_starts_with(grid: Grid, browser: Br
     page = log_in(browser, grid, "admin").new_page()
     page.goto("/projects/")
     page.locator("tbody th a").first.click()
+    page.get_by_role("link", name="Settings", exact=True).click()
     page.locator("#id_files").select_option("git")
     page.get_by_role("button", name="Save").click()
     page = log_in(browser, grid, "scientist").new_page()

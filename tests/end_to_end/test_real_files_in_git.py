@@ -84,7 +84,7 @@ def git_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitGrid]:
         try:
             scientist = Session(grid, "scientist")
             chosen = {"name": "Customer churn", "files": "git"}
-            scientist.post("/projects/churn/", chosen, page="/projects/churn/")
+            scientist.post("/projects/churn/settings/", chosen, page="/projects/churn/settings/")
             yield GitGrid(grid, scientist, repositories, phases)
         finally:
             watch.terminate()

@@ -149,7 +149,7 @@ def open_terminal(lab: Page) -> WebSocket:
 
 def remove_colleague(admin: Page) -> None:
     """Returns when the page says that it is saved."""
-    admin.goto("/projects/churn/")
+    admin.goto("/projects/churn/settings/")
     contributors = admin.get_by_role("group", name="Contributors")
     contributors.get_by_role("checkbox", name="colleague").uncheck()
     admin.get_by_role("button", name="Save", exact=True).click()

@@ -285,8 +285,8 @@ def test_project_owner_sets_limits_and_change_is_recorded(people: People) -> Non
     project = make_project(people.owner)
     client = client_of(people.owner)
     values = {"name": "Churn", "description": "", "idle_minutes": "45", "lifetime_hours": ""}
-    assert client.post(f"/projects/{project.pk}/", values).status_code == 302
+    assert client.post(f"/projects/{project.pk}/settings/", values).status_code == 302
     project.refresh_from_db()
     assert (project.idle_minutes, project.lifetime_hours) == (45, None)
-    refused = client.post(f"/projects/{project.pk}/", {**values, "idle_minutes": "0"}).content.decode()
+    refused = client.post(f"/projects/{project.pk}/settings/", {**values, "idle_minutes": "0"}).content.decode()
     assert "greater than or equal to 1" in refused

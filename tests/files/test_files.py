@@ -207,7 +207,7 @@ def elsewhere(project: Project) -> Project:
 
 
 def choose(client: Client, project: Project, **files: str) -> tuple[int, str, str]:
-    answer = client.post("/projects/churn/", {"name": "Churn", **files})
+    answer = client.post("/projects/churn/settings/", {"name": "Churn", **files})
     project.refresh_from_db()
     return answer.status_code, project.files, answer.content.decode()
 
@@ -216,10 +216,10 @@ def test_an_owner_has_the_files_kept_in_git(
     owner: Client, elsewhere: Project, volume: Path, settings: Settings
 ) -> None:
     settings.REPOSITORIES = ""
-    assert "moves no files" not in text(owner, "/projects/churn/")
+    assert "moves no files" not in text(owner, "/projects/churn/settings/")
     assert choose(owner, elsewhere, files="git")[1] == "volume"
     settings.REPOSITORIES = str(volume)
-    assert "moves no files" in text(owner, "/projects/churn/")
+    assert "moves no files" in text(owner, "/projects/churn/settings/")
     assert choose(owner, elsewhere, files="git")[:2] == (302, "git")
     assert (volume / "churn.git" / "HEAD").exists()
     assert choose(owner, elsewhere)[:2] == (302, "git"), "what was not sent stays"

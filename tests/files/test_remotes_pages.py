@@ -16,7 +16,7 @@ from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.files.test_remotes import HOST_KEY, OTHER_HOST_KEY, TOKEN, URL, private_key
 
-PAGE, PROJECT, FILES = "/projects/churn/remote/", "/projects/churn/", "/projects/churn/files/"
+PAGE, PROJECT, FILES = "/projects/churn/remote/", "/projects/churn/settings/", "/projects/churn/files/"
 
 
 @pytest.fixture

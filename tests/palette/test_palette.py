@@ -56,10 +56,10 @@ def grid(people: People, runtime: Runtime, cluster: FakeCluster) -> Runtime:
 EXECUTIONS = ["/executions/active1/", "/executions/ended1/"]
 FOUND = {
     "owner": [*EXECUTIONS, "/projects/zebras/"],
-    "teammate": [*EXECUTIONS, "/executions/?project=zebras"],
+    "teammate": [*EXECUTIONS, "/projects/zebras/"],
     "stranger": [],
-    "auditor": [*EXECUTIONS, "/executions/?project=zebras", "/nodes/zebra-node/"],
-    "operator": [*EXECUTIONS, "/executions/?project=zebras", "/nodes/zebra-node/"],
+    "auditor": [*EXECUTIONS, "/nodes/zebra-node/", "/projects/zebras/"],
+    "operator": [*EXECUTIONS, "/nodes/zebra-node/", "/projects/zebras/"],
     "admin": [*EXECUTIONS, "/nodes/zebra-node/", "/projects/zebras/", "/tiers/zebra/"],
 }
 

@@ -63,7 +63,7 @@ def take_all(studio: Studio) -> None:
 
 
 def keep_files_in_git(studio: Studio) -> None:
-    page = studio.page("admin", PROJECT)
+    page = studio.page("admin", f"{PROJECT}settings/")
     page.locator("#id_files").select_option("git")
     page.get_by_role("button", name="Save").click()
     page.wait_for_url(re.compile("/projects/$"))

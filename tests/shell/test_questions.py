@@ -122,12 +122,12 @@ def test_admin_who_takes_contributors_out_is_asked_first(people: People, project
         "name": project.name,
         "owner": people.owner.pk,
         "volume_size": "10Gi",
-        "version": admin.get("/projects/churn/").context["version"],
+        "version": admin.get("/projects/churn/settings/").context["version"],
     }
-    page = admin.post("/projects/churn/", entries)
+    page = admin.post("/projects/churn/settings/", entries)
     assert "bob: 1 active execution of theirs is stopped after" in page.content.decode()
     assert project.people()["contributors"] == ["bob"]
-    assert admin.post("/projects/churn/", dict(page.context["question"].fields)).status_code == 302
+    assert admin.post("/projects/churn/settings/", dict(page.context["question"].fields)).status_code == 302
     assert project.people()["contributors"] == []
 
 

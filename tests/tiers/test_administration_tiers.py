@@ -246,7 +246,7 @@ def test_editor_sees_how_many_use_tier_and_environment(admin: Client, people: Pe
     for path in ("/tiers/small/", "/environments/lab/"):
         in_use = admin.get(path).context["in_use"]
         assert in_use.startswith("2 active executions use it. They keep the values that they were launched with")
-    assert admin.get("/projects/churn/").context["in_use"] == ""
+    assert admin.get("/projects/churn/settings/").context["in_use"] == ""
 
 
 WARM = {"warm_places": "2", "warm_days": ["mon", "fri"], "warm_from": "08:00", "warm_until": "18:00"}

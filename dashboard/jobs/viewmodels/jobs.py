@@ -211,6 +211,16 @@ class JobCard:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectRun:
+    """A run or a sweep of any job of a project."""
+
+    job_id: str
+    job_name: str
+    owner_username: str
+    line: RunLine | SweepLine
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedFact:
     name: str
     first: str

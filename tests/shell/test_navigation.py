@@ -40,15 +40,15 @@ def test_each_page_that_a_person_may_open_is_in_the_navigation_or_beside_a_page_
         user.groups.add(Group.objects.create(name="auditors"))
     client = client_of(user)
     links = shown(user)
-    beside = [link for each in links for link in beside_this_page(context(user, each.url))]
-    reached = {link.name for link in (*links, *beside)}
+    neighbours = [link for each in links for link in beside_this_page(context(user, each.url))]
+    reached = {link.name for link in (*links, *neighbours)}
     allowed = {name for name in LINKS if client.get(reverse(name)).status_code == 200}
     assert reached == allowed
 
 
 def test_pages_of_a_group_lead_to_each_other_and_mark_the_groups_link(people: People) -> None:
-    beside = beside_this_page(context(people.operator, "/alerts/"))
-    assert [(link.title, link.is_current) for link in beside] == [
+    neighbours = beside_this_page(context(people.operator, "/alerts/"))
+    assert [(link.title, link.is_current) for link in neighbours] == [
         ("Platform health", False),
         ("Service levels", False),
         ("Alerts", True),

@@ -86,7 +86,7 @@ def launch_and_open(person: Person) -> None:
     page = person.page
     person.click(page.get_by_role("main").get_by_role("link", name="Launch", exact=True).first)
     person.read(page.locator("#fit-summary"), re.compile(r"\w"))
-    person.click(page.get_by_role("button", name="Launch", exact=True))
+    person.click(page.get_by_role("button", name="Launch"))
     person.read(page.locator(".execution-head"), re.compile(r"\w"))
     open_it = page.get_by_role("button", name="Open", exact=True)
     person.await_start(open_it)

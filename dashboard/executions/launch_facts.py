@@ -23,7 +23,7 @@ from dashboard.executions.forms import LaunchForm, new_token
 from dashboard.executions.viewmodels import launch
 from dashboard.shell.viewmodels.format import cores_words, memory_words
 from dashboard.starts.expected_waits import expected_wait, how_right, stands_still
-from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, launch_wait
+from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, brief_wait, launch_wait
 from dashboard.usage.usage_records import left_of_budget
 from dashboard.usage.viewmodels.usage import price_words
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
@@ -105,14 +105,15 @@ def with_waits(
     pace = usual_pace(of_pool) if size else None
     seconds = size * pace if size and pace is not None else None
     pull = seconds if is_missing and code == "starts_now" else None
-    expected = question.expected
+    expected, brief = question.expected, question.wait
     if code == "waits_for_room":
         room = async_to_sync(_room)(runtime, question.pods, first.pk, now)
         wait = expected_wait(list(unit), now, runtime, observed=Observed(room=room))
-        expected = launch_wait(wait, how_right(WaitPrediction.Stage.ROOM))
+        expected, brief = launch_wait(wait, how_right(WaitPrediction.Stage.ROOM)), brief_wait(wait)
     return replace(
         question,
         expected=expected,
+        wait=brief,
         usual_start=usual_start(of_choice, pull=pull),
         pull=ImagePull(size, seconds, is_missing=is_missing),
     )
@@ -207,7 +208,7 @@ def card_of(
     code, of_first = launch.fit_card(question, known, held).fit.code, starts[question.pods[0].pool]
     question = with_waits(question, code, unit, runtime, now, of_first)
     if stands_still(runtime):
-        question = replace(question, expected=(STANDS_STILL.sentence,), usual_start=None)
+        question = replace(question, expected=(STANDS_STILL.sentence,), wait="", usual_start=None)
     return launch.fit_card(question, known, held)
 
 
@@ -301,19 +302,20 @@ def question_of(form: LaunchForm, unit: Sequence[Execution], holding: Holdings, 
     pods, spec = preview.pods(), preview.specs[0]
     price = sum((row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit), Decimal(0))
     closed, queue = outlook.closed, outlook.place
-    expected: tuple[str, ...] = ()
+    expected, brief = tuple[str, ...](), ""
     if closed is None and queue is not None and queue.position > 0 and not queue.for_good:
-        expected = launch_wait(
-            expected_wait(list(unit), now, get_runtime(), queue=outlook.queue), how_right(WaitPrediction.Stage.QUEUED)
-        )
+        wait = expected_wait(list(unit), now, get_runtime(), queue=outlook.queue)
+        expected, brief = launch_wait(wait, how_right(WaitPrediction.Stage.QUEUED)), brief_wait(wait)
     return launch.FitQuestion(
         pods=tuple(pods),
         slots=sum(row.slots for row in unit),
         price=price,
+        grows=any((row.workers_maximum or 0) > (row.workers_minimum or 0) for row in unit),
         gpus=form.request.tier.gpus,
         queue=queue,
         full=refusal(closed).message if closed is not None else "",
         expected=expected,
+        wait=brief,
         needs=tuple(preview.needs()),
         secrets=tuple(secret.name for secret in spec.secrets),
         budget=left_of_budget(form.request.project.pk, price, now),

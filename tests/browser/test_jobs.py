@@ -21,7 +21,7 @@ def launch(page: Page) -> str:
     page.fill("#id_timeout", "2h")
     page.fill("#id_retries", "2")
     page.fill("#id_at_once", "1")
-    page.get_by_role("button", name="Launch", exact=True).last.click()
+    page.get_by_role("button", name="Launch").click()
     expect(page.locator("h1")).to_have_text(TITLE)
     return f"/jobs/{page.url.rstrip('/').rsplit('/', 1)[1]}/"
 

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, expect
@@ -183,6 +184,22 @@ def test_card_follows_the_form_and_its_button_chooses_tier(stage: StageProcess, 
     expect(page.get_by_role("radio", name="Small")).to_be_checked()
     expect(card(page)).to_contain_text("Starts now")
     assert page.url.endswith("/launch/"), "nothing was sent"
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_button_says_what_happens_and_stays_in_view(stage: StageProcess, visit: Visit, width: int) -> None:
+    stage.play(enlarge)
+    page = form(visit, "/launch/", width=width)
+    button = page.get_by_role("button", name="Launch")
+    expect(button).to_have_text("Launch: starts now, $0.05 an hour")
+    expect(button).to_be_in_viewport(ratio=1)
+    page.get_by_role("radio", name="Large").check()
+    expect(button).to_have_text("Launch: can never fit")
+    expect(button).not_to_have_class("button-main")
+    page.get_by_role("radio", name="Small").check()
+    expect(button).to_have_class("button-main")
+    page.get_by_role("link", name="Cancel").scroll_into_view_if_needed()
+    expect(button).to_be_in_viewport(ratio=1)
 
 
 def test_cluster_is_asked_after_pause_and_its_refusal_shown(stage: StageProcess, visit: Visit) -> None:

@@ -10,9 +10,9 @@ import pytest
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from dashboard.executions.viewmodels.launch import ClusterKnown, FitQuestion, TierChoice, fit_card, slots
+from dashboard.executions.viewmodels.launch import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card, slots
 from dashboard.starts.expected_waits import SECONDS
-from dashboard.starts.viewmodels.expected_wait import launch_wait
+from dashboard.starts.viewmodels.expected_wait import brief_wait, launch_wait
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.nodeimages import ImagePull
@@ -253,8 +253,14 @@ SMALL = TierChoice("tier", "small", "Small", (plan(1, "Small"),), 0)
 SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
     "starts-now": ({"usual_start": 43.0}, ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))})),
     "needs-node": ({}, ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)})),
-    "queues": ({"queue": QUEUE, "expected": launch_wait(EXPECTED, HOW_RIGHT)}, ClusterKnown({"default": FULL})),
-    "queues-unknown": ({"queue": QUEUE, "expected": launch_wait(NOT_EXPECTED)}, ClusterKnown({"default": FULL})),
+    "queues": (
+        {"queue": QUEUE, "expected": launch_wait(EXPECTED, HOW_RIGHT), "wait": brief_wait(EXPECTED)},
+        ClusterKnown({"default": FULL}),
+    ),
+    "queues-unknown": (
+        {"queue": QUEUE, "expected": launch_wait(NOT_EXPECTED), "wait": brief_wait(NOT_EXPECTED)},
+        ClusterKnown({"default": FULL}),
+    ),
     "starts-now-pulls": (
         {"usual_start": 53.0, "pull": PULL},
         ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))}),
@@ -265,7 +271,7 @@ SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
     ),
     "waits-for-room": ({"choices": (SMALL,)}, ClusterKnown({"default": FULL})),
     "waits-for-room-expected": (
-        {"choices": (SMALL,), "expected": launch_wait(ROOM), "pull": PULL},
+        {"choices": (SMALL,), "expected": launch_wait(ROOM), "wait": brief_wait(ROOM), "pull": PULL},
         ClusterKnown({"default": FULL}),
     ),
     "never-fits": (
@@ -288,12 +294,16 @@ SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
 }
 
 
-def rendered(situation: str) -> str:
+def card_of(situation: str) -> FitCard:
     changes, known = SITUATIONS[situation]
     values: dict[str, Any] = {"pods": (plan(4),), "slots": 1, "price": Decimal("0.19"), **changes}
-    card = fit_card(FitQuestion(**values), known, slots(used=3, queued=0, maximum=25))
-    context = {"card": card, "link": "/launch/?kind=workspace"}
+    return fit_card(FitQuestion(**values), known, slots(used=3, queued=0, maximum=25))
+
+
+def rendered(situation: str) -> str:
+    context = {"card": card_of(situation), "link": "/launch/?kind=workspace"}
     summary = render_to_string("executions/fragments/fit_summary.html", context)
+    summary += render_to_string("executions/fragments/launch_button.html", context)
     return summary + render_to_string("executions/fragments/fit_card.html", context)
 
 

@@ -11,7 +11,7 @@ from dashboard.nodes.viewmodels.misconfigured import AdminFacts, admin_fragments
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
-from dashboard.starts.viewmodels.expected_wait import launch_wait, wait_note, with_note
+from dashboard.starts.viewmodels.expected_wait import brief_wait, launch_wait, wait_note, with_note
 from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
@@ -76,11 +76,11 @@ def _fits() -> list[tuple[str, launch.FitCard | None]]:
         choices=(launch.TierChoice("tier", "small", "Small", _plan("Small", 1), 0),),
     )
     place = QueuePlace(4, _OF_SLOTS, _("Stop something that you no longer need."))
-    queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
+    queued = replace(question, queue=place, expected=launch_wait(_EXPECTED), wait=brief_wait(_EXPECTED))
     queued_unknown = replace(question, queue=place, expected=launch_wait(_NOT_EXPECTED))
     huge = replace(question, pods=_plan("Huge", 64))
     pull = ImagePull(2_254_857_830, 40.0, is_missing=True)
-    waiting = replace(question, expected=launch_wait(_ROOM), pull=pull)
+    waiting = replace(question, expected=launch_wait(_ROOM), wait=brief_wait(_ROOM), pull=pull)
     crowded = replace(question, full="5,000 executions wait already, which is the limit.")
     asked: dict[str, tuple[launch.FitQuestion, launch.ClusterKnown]] = {
         "starts-now": (question, launch.ClusterKnown({"default": roomy})),

@@ -10,7 +10,7 @@ from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _, ngettext
 from grid.core.wording import listed, money, plural
 from grid.diagnosis.diagnosis import Severity
-from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, Pools, QueuePlace, fit
+from grid.diagnosis.launchfit import Fit, FitCode, LaunchFacts, LaunchPool, PodPlan, Pools, QueuePlace, fit
 from grid.diagnosis.nodeimages import ImagePull
 from grid.diagnosis.resources import amount_words
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
@@ -105,16 +105,19 @@ class TierChoice:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """A launch that is asked about; `full`, `expected`, `usual_start` and `pull` are as in `LaunchFacts`. `needs` is what the namespace
-    would count of its pods, `sidecars` what nginx and the executor take of the node, and `coming` what is announced about launches."""
+    """A launch that is asked about; `full`, `expected`, `usual_start` and `pull` are as in `LaunchFacts`, `wait` is `expected` in short.
+    `needs` is what the namespace would count of its pods, `sidecars` what nginx and the executor take of the node, and `coming` what is
+    announced about launches. One that `grows` may cost more than `price` later."""
 
     pods: tuple[PodPlan, ...]
     slots: int
     price: Decimal
+    grows: bool = False
     gpus: int = 0
     queue: QueuePlace | None = None
     full: str = ""
     expected: tuple[str, ...] = ()
+    wait: str = ""
     usual_start: float | None = None
     pull: ImagePull | None = None
     needs: tuple[PodNeeds, ...] = ()
@@ -146,10 +149,19 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchButton:
+    """The button that launches, in words; `is_secondary` where something has to change before it could start."""
+
+    words: str
+    is_secondary: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FitCard:
     """The card in words."""
 
     fit: Fit
+    button: LaunchButton
     slots: str
     price: str
     sidecars: str
@@ -166,10 +178,12 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
     facts = LaunchFacts(known.pools, question.queue, question.full, refusal(question.needs, limits), *waits)
     answer = fit(question.pods, facts)
     price, taken = price_words(question.price), plural(question.slots, "slot", "slots")
+    button = launch_button(answer, _("from {price}", price=price) if question.grows else price, question.wait)
     if question.price:
         price = _("{hourly}, {daily} a day", hourly=price, daily=money(question.price * _HOURS_A_DAY))
     return FitCard(
         fit=answer,
+        button=button,
         slots=_("{slots}; you use {used:,} of {maximum:,}", slots=taken, used=held.used, maximum=held.maximum),
         price=price,
         sidecars=listed(amount_words(*amount) for amount in question.sidecars.items()) if question.sidecars else "",
@@ -179,6 +193,24 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         warnings=tuple(filter(None, (question.coming, *warnings(question.needs, limits)))),
         suggestions=_suggestions(question, answer, facts, has_slots=held.used + question.slots <= held.maximum),
     )
+
+
+_HAPPENS: dict[FitCode, str] = {
+    "starts_now": _("starts now"),
+    "needs_nodes": _("starts on a new node"),
+    "queues": _("waits in the queue"),
+    "waits_for_room": _("waits for room"),
+}
+
+
+def launch_button(answer: Fit, price: str, wait: str) -> LaunchButton:
+    """Return the button that says what happens, such as "Launch: waits about 7 min, $0.05 an hour"; `wait` is "" where it is not known."""
+    if answer.severity == "problem":
+        return LaunchButton(_("Launch: {problem}", problem=answer.headline.lower()), is_secondary=True)
+    happens = _HAPPENS.get(answer.code, "")
+    if wait and answer.code in ("queues", "waits_for_room"):
+        happens = _("waits about {wait}", wait=wait)
+    return LaunchButton(_("Launch: {what}", what=", ".join(filter(None, (happens, price)))), is_secondary=False)
 
 
 def _suggestions(question: FitQuestion, answer: Fit, facts: LaunchFacts, *, has_slots: bool) -> tuple[Alternative, ...]:

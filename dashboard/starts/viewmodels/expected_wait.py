@@ -77,6 +77,12 @@ def launch_wait(estimate: WaitEstimate | None, how_right: str = "") -> tuple[str
     return tuple(sentence for sentence in (line.sentence, line.why, how_right) if sentence)
 
 
+def brief_wait(estimate: WaitEstimate | None) -> str:
+    """Return how long a launch would wait, such as "7 min", for a few words; "" when that is not known or is no time."""
+    expected = left(estimate, 0.0).expected if estimate is not None else None
+    return brief_duration(expected) if expected else ""
+
+
 def wait_note(estimate: WaitEstimate) -> str:
     """Return what is expected in a few words for a row, in coarse steps; "" when it is not known."""
     if estimate.expected is None:

@@ -24,7 +24,8 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import LaunchRequest, Offers, StoredRows
-from grid.executions.request import validate
+from grid.executions.names import free_name, names_in_use
+from grid.executions.request import MAXIMUM_TITLE, validate
 from grid.models import Environment, Execution, HardwareTier, Job, User
 
 
@@ -80,6 +81,10 @@ class LaunchSection(forms.Form):
         """Return the data that a browser would send for the unchanged section."""
         raise NotImplementedError
 
+    def name_of_launched(self) -> str:
+        """Return what is launched in a word or two, such as a job's script; "" where its environment says it."""
+        return ""
+
     def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
         """Return a sentence for each field that does not offer what was asked for."""
         return []
@@ -115,6 +120,7 @@ def attached_kind(kind: str) -> str:
 
 
 _ID_LENGTH = 12
+_LONGEST_NAME = MAXIMUM_TITLE - 10  # with a number behind it as long as a title may be
 _NOT_OFFERED = {
     "project": _("The project that was asked for is not available to you; choose another."),
     "environment": _("The environment that was asked for is not available to you; choose another."),
@@ -294,6 +300,7 @@ class LaunchForm(MachineForm):
     def request(self) -> LaunchRequest:
         """What to launch; the form must have no errors."""
         values = {name: self.cleaned_data[name] for name in (*_NOT_OFFERED, "title") if name in self.fields}
+        values["title"] = values["title"] or self.suggested_name
         for section in self.sections:
             values |= section.launch_values()
         return LaunchRequest(owner=self.user, kind=self.kind, **values)
@@ -304,13 +311,27 @@ class LaunchForm(MachineForm):
             problems = section.add_problems(problems)
         add_problems(self, problems)
 
+    @property
+    def name_of_launched(self) -> str:
+        """What is launched, in a word or two; "" while that is not chosen."""
+        environment = self.chosen_row("environment")
+        name = self.own.name_of_launched() if self.own is not None else ""
+        return (name or (environment.name if environment is not None else ""))[:_LONGEST_NAME]
+
+    @cached_property
+    def suggested_name(self) -> str:
+        """The title of the launch if none is typed: one that nothing else of the person has now."""
+        name = self.name_of_launched
+        return free_name(name, names_in_use(self.user, name)) if name else ""
+
     def execution_id(self) -> str:
         """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only.
-        Who goes back in the browser and changes a choice does launch a second time."""
+        Who goes back in the browser and changes a choice does launch a second time. A suggested title is no choice: it is another one
+        when the form is sent again."""
         request, choices = self.request, chain.from_iterable(section.choices() for section in self.sections)
         parts = (str(self.user.pk), self.cleaned_data["token"] or new_token(), self.kind)
         rows = (request.project.pk, request.environment.pk, request.tier.pk)
-        text = "\x00".join((*parts, *rows, request.title, *choices))
+        text = "\x00".join((*parts, *rows, self.cleaned_data["title"], *choices))
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
 
     def withhold(self, asked: Mapping[str, Any]) -> list[str]:
@@ -339,4 +360,6 @@ class LaunchForm(MachineForm):
         data |= {"with_cluster": "on"} if self.wants_attached else {}
         for section in filter(None, (self.own, self.attached)):
             data |= section.as_sent()
-        return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, offers=self.offers)
+        form = LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, offers=self.offers)
+        form.suggested_name = self.suggested_name
+        return form

@@ -8,6 +8,7 @@ from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeHint, launch_hin
 from grid.core.translation import gettext as _
 from grid.diagnosis.resources import resource_amount
 from grid.executions.launchrequest import Offers
+from grid.executions.names import unnumbered
 from grid.models import Execution, HardwareTier, PeakUse, User
 from grid.models.environment import Kind
 from grid.tiers.rightsize import LEAST_SAMPLES, MOST_RUNS, PastRun, SizedTier, larger_tier, smaller_tier
@@ -27,7 +28,7 @@ def hint_of(
     if current is None or smaller is None:
         return None
     runs = _("with {environment} in {project}", environment=like.environment.name, project=like.project.name)
-    if like.title:
+    if like.title not in ("", like.environment.name):
         runs = _("of “{title}”", title=like.title)
     return launch_hint(smaller, current, runs=runs)
 
@@ -61,11 +62,18 @@ def size_facts(execution: Execution) -> SizeFacts | None:
 
 
 def last_runs(owner_id: int, like: Execution) -> list[PastRun]:
-    """Return the person's last ended runs of one kind, environment, project and title that were measured, newest first."""
+    """Return the person's last ended runs of one kind, environment, project and title that were measured, newest first. A number behind
+    the title does not count."""
     ended = Execution.objects.filter(owner=owner_id, ended_at__isnull=False).order_by("-ended_at", "-pk")
     rows = ended.values_list("pk", "peak__samples", "kind", "environment_id", "project_id", "title")[:LOOKED_AT]
-    asked = [like.kind, like.environment_id, like.project_id, like.title]
-    ids = [id for id, samples, *launched in rows if (samples or 0) >= LEAST_SAMPLES and launched == asked]
+    unnamed = like.environment.name  # what the form suggests for what has no other name
+
+    def name(title: str) -> str:
+        return unnumbered(title) or unnamed
+
+    asked = [like.kind, like.environment_id, like.project_id, name(like.title)]
+    measured = ((id, *launched) for id, samples, *launched in rows if (samples or 0) >= LEAST_SAMPLES)
+    ids = [id for id, *launched, title in measured if [*launched, name(title)] == asked]
     peaks = PeakUse.objects.filter(pk__in=ids[:MOST_RUNS]).select_related("execution")
     return [
         PastRun(

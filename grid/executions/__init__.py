@@ -7,6 +7,6 @@ them, and every change of state (`lifecycle`). Others import `spec`, `request`, 
 
 PUBLIC = (
     "apply", "caches", "context", "dryrun", "front", "ingress", "kinds", "launchrequest", "launchsettings",
-    "ledger", "lifecycle", "listening", "manifests", "podkind", "policykeeper", "preview",
+    "ledger", "lifecycle", "listening", "manifests", "names", "podkind", "policykeeper", "preview",
     "prices", "progress", "reasons", "reconcile", "request", "runpod", "spec", "stopping", "storage", "variables",
 )  # fmt: skip

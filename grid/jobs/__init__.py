@@ -6,6 +6,6 @@ like any other.
 """
 
 PUBLIC = (
-    "deadlines", "jobrows", "jobruns", "jobs", "jobsettings", "runmetrics.collector", "runmetrics.lines",
+    "commands", "deadlines", "jobrows", "jobruns", "jobs", "jobsettings", "runmetrics.collector", "runmetrics.lines",
     "runsteps", "schedulehistory", "scheduler", "schedules", "scheduletimes",
 )  # fmt: skip

@@ -65,7 +65,7 @@ def test_form_and_launch_ask_the_database_little(people: People, offered: Projec
     reads = [
         [query["sql"] for query in queries if query["sql"].startswith("SELECT")] for queries in (of_form, of_launch)
     ]
-    assert [len(texts) for texts in reads] == [42, 18]
+    assert [len(texts) for texts in reads] == [43, 19]
     assert len(list(filter(counts_all_slots, reads[0]))) == 1
 
 

@@ -226,6 +226,9 @@ class ClusterForm(LaunchSection):
         boxes = {name: "on" if values[name] else "off" for name in _BOXES}
         return {name: str(value) for name, value in values.items() if value not in (None, "")} | boxes
 
+    def name_of_launched(self) -> str:
+        return str(self.chosen_framework.label)
+
     def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
         tiers = {tier.pk for tier in self.tiers}
         choices = (

@@ -185,6 +185,7 @@ def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     held, holding = slots_of(form.user), holding_beside(form.user, get_runtime())
     estimated = _estimate_context(form, held, running_by_tier(holding))
     context = {"is_update": True, "cluster": _part_of(form), "link": link_of(form), **estimated}
+    context["suggested_name"] = form.suggested_name
     context["card"] = card_of(form, held, known, holding)
     return render(request, "executions/fragments/fit_card.html", context)
 

@@ -200,6 +200,7 @@ def _context(form: LaunchForm, kinds: list[str], held: Slots, running: Mapping[s
         "size_hint": _size_hint(form, cards) if not missing and form.has_machine else None,
         "slots": held,
         "missing": missing,
+        "suggested_name": form.suggested_name,
         "token": form["token"].value() or new_token(),
     }
 
@@ -209,7 +210,7 @@ def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
     project = form.chosen_row("project")
     if environment is None or project is None:
         return None  # a link asked for what is not offered, so nothing is chosen yet
-    title = str(form["title"].value() or "").strip()
+    title = str(form["title"].value() or "").strip() or form.name_of_launched
     like = Execution(kind=form.kind, environment=environment, project=project, title=title)
     unfit = [card.tier.pk for card in cards if card.now.severity == "problem"]
     return hint_of(form.user, like, chosen=form.chosen("tier"), tiers=form.tiers, unfit=unfit)

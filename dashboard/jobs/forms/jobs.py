@@ -22,6 +22,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, plural
 from grid.executions.launchrequest import JobSettings, LaunchRequest, projects_for
 from grid.jobs import jobs
+from grid.jobs.commands import script_name
 from grid.jobs.jobs import MAXIMUM_ROWS
 from grid.jobs.jobsettings import clean_folder
 from grid.jobs.schedules import ScheduleSettings
@@ -217,6 +218,9 @@ class JobPart(LaunchSection):
     def link(self) -> dict[str, str]:
         values = {name: str(self[name].value() or "") for name in _SETTINGS}
         return {name: text for name, text in values.items() if text and text not in ("0", "30 s")}
+
+    def name_of_launched(self) -> str:
+        return script_name(str(self["command"].value() or ""))
 
     def as_sent(self) -> dict[str, str]:
         return {name: str(self[name].value() or "") for name in (*_SETTINGS, "after")}

@@ -207,7 +207,7 @@ def _action_on(verb: str, row: ExecutionRow) -> PaletteItem:
         return PaletteItem(title, note, opens=reverse("execution-open", args=[row.id]))
     if verb == _STOP:
         return PaletteItem(title, note, reverse("execution-stop", args=[row.id]), asks=True)
-    return PaletteItem(title, note, f"{reverse('execution', args=[row.id])}?tab=log")
+    return PaletteItem(title, note, f"{reverse('execution', args=[row.id])}?tab=log#log")
 
 
 def _ended(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:

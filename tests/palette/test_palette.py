@@ -97,7 +97,7 @@ def test_execution_matches_by_title_id_and_object_name(people: People, grid: Run
     assert options(people.owner, text) == [f"/executions/{id}/"]
 
 
-STOP, LOG = "/executions/active1/stop/", "/executions/active1/?tab=log"
+STOP, LOG = "/executions/active1/stop/", "/executions/active1/?tab=log#log"
 DONE = {
     "owner": [LOG, STOP],
     "teammate": [LOG],

@@ -87,7 +87,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 
     def view(self, query: QueryDict) -> ExecutionView:
         tab = str(query.get("tab", ""))
-        return ExecutionView(str(query.get("id", ""))[:16], tab if tab in ("events", "log") else "")
+        return ExecutionView(str(query.get("id", ""))[:16], tab if tab == "events" else "")
 
     def allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> bool:
         row = runtime.executions.get(view.id)

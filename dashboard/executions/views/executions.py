@@ -3,6 +3,7 @@
 An execution that the user may not see is 404, like one that does not exist.
 """
 
+import asyncio
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,7 +24,7 @@ from dashboard.executions.viewmodels.executions import choices
 from dashboard.executions.viewmodels.executions_view import TROUBLE, ExecutionsView, bounds, filter_chips
 from dashboard.executions.viewmodels.timeline import lifecycle_text
 from dashboard.logs.viewmodels.log import LogView
-from dashboard.logs.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer
+from dashboard.logs.views.logs import COMPONENT, execution_log_file, execution_log_view, late_log_view, log_answer
 from dashboard.shell.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.shell.exports import note_export_of
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES, KINDS
@@ -31,9 +32,10 @@ from dashboard.shell.views.live import live_page
 from dashboard.shell.views.saved_views import opened_with_default
 from grid.core.translation import gettext as _
 from grid.database.changefeed import Change
-from grid.runtime import get_runtime
+from grid.runtime import Runtime, get_runtime
 
-TABS = {"": _("What happened"), "log": _("Log"), "events": _("Kubernetes events")}
+TABS = {"": _("What happened"), "events": _("Kubernetes events")}  # of the history
+_LOG_SECONDS = 2.0  # that the page waits for its log; who asks for the log waits as long as the cluster takes
 
 
 @require_safe
@@ -82,14 +84,15 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     if runtime.executions.get(id) is None and not record.is_final:
         await runtime.executions.read_changes([Change(execution=id)])  # it was launched a moment ago
     who = person(viewer, record)
-    tabs = {name: title for name, title in TABS.items() if name != "log" or who.may_read}
-    tab = tab if (tab := request.GET.get("tab", "")) in tabs else ""
-    context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
+    asked = request.GET.get("tab", "")
+    tab = asked if asked in TABS else ""
+    context: dict[str, Any] = {"record": record, "tabs": TABS, "tab": tab, "person": who}
     context["logs_more"] = may_operate(viewer) and not record.is_final
-    for part in PAGE_PARTS:
-        context |= await part(request, record, tab)
-    if tab == "log":
-        context["log"] = await execution_log_view(request, runtime, record)
+    parts = [part(request, record, tab) for part in PAGE_PARTS]
+    if who.may_read:
+        parts.append(_log_part(request, runtime, record, None if asked == "log" else _LOG_SECONDS))
+    for part in await asyncio.gather(*parts):
+        context |= part
     context |= await sync_to_async(face_of(record.kind).context)(record, who)
     if runtime.executions.get(id) is not None:
         query = QueryDict(urlencode({"id": id, "tab": tab} if tab else {"id": id}))
@@ -98,6 +101,17 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     now = runtime.clock()
     context |= {"now": now, "fragments": execution_fragments(runtime, record, who, ExecutionView(id, tab), now)}
     return await sync_to_async(render)(request, "executions/execution.html", context)
+
+
+async def _log_part(
+    request: HttpRequest, runtime: Runtime, record: ExecutionRecord, seconds: float | None
+) -> dict[str, LogView]:
+    """Return the log as it came within so many seconds; after that a page without its lines, which its script fetches."""
+    try:
+        async with asyncio.timeout(seconds):
+            return {"log": await execution_log_view(request, runtime, record)}
+    except TimeoutError:
+        return {"log": late_log_view(request, record)}
 
 
 @require_safe

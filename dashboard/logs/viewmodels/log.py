@@ -136,15 +136,15 @@ class LogView:
 
     @property
     def newest_url(self) -> str:
-        return f"{self.page_url}?tab=log&{self.choices}".rstrip("&")
+        return f"{self.page_url}?tab=log&{self.choices}".rstrip("&") + "#log"
 
     @property
     def cleared_url(self) -> str:
-        return f"{self.page_url}?tab=log&{self.asked.query(before='', after='', q='', level='')}".rstrip("&")
+        return f"{self.page_url}?tab=log&{self.asked.query(before='', after='', q='', level='')}".rstrip("&") + "#log"
 
     @property
     def earlier_url(self) -> str:
-        return f"{self.page_url}?tab=log&{self.asked.query(before=self.before, after='')}"
+        return f"{self.page_url}?tab=log&{self.asked.query(before=self.before, after='')}#log"
 
     @property
     def download_url(self) -> str:

@@ -92,6 +92,13 @@ async def execution_log_view(request: HttpRequest, runtime: Runtime, record: Log
     return replace(view, problem=lines.problem, is_live=not record.is_final, why_empty=why_no_log(record))
 
 
+def late_log_view(request: HttpRequest, record: LoggedExecution) -> LogView:
+    """Return the view of a log that takes long to come: its script goes on asking."""
+    pages = reverse("execution", args=[record.id]), reverse("execution-log", args=[record.id])
+    why = _("The cluster takes long to send the log. It appears here as soon as it comes.")
+    return LogView(*pages, asked=LogQuery.parse(request.GET.dict()), is_live=True, why_empty=why)
+
+
 async def _elsewhere(id: str) -> LogElsewhere | None:
     """Return where all lines are, as the setting's template says; None without one."""
     if not settings.LOG_LINK:

@@ -1,5 +1,6 @@
 """One execution's page over HTTP: who may see, stop and keep it, its logs and history, before, while and after it runs."""
 
+import asyncio
 import re
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from dashboard.executions.views import executions as views
 from grid.configuration import WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import ConfigRecord, Execution, ExecutionLog, LifecycleEntry, State, StopPlan
@@ -118,6 +120,27 @@ def test_ended_execution_stays_readable_with_log_and_history(
         "2026-03-04T09:09:00Z  Warning  Failed: OOMKilled: It used more memory than its tier has."
         in lifecycle.content.decode()
     )
+
+
+def test_log_is_on_the_page_at_once_and_before_the_history(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for address in ("", "?tab=events", "?tab=log"):
+        page = text(people.teammate, running, address)
+        places = [page.index(f'id="{name}"') for name in ("head", "actions", "log", "history-title", "facts")]
+        assert places == sorted(places)
+        assert f'id="{"events" if address == "?tab=events" else "timeline"}"' in page
+
+
+def test_page_does_not_wait_for_a_late_log(people: People, running: Execution, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*unused: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(views, "execution_log_view", never)
+    monkeypatch.setattr(views, "_LOG_SECONDS", 0.01)
+    page = text(people.owner, running)
+    assert "The cluster takes long to send the log." in page
+    assert "data-live" in page, "its script asks again"
 
 
 def test_stored_log_is_shown_before_watch_tells_pod_end(

@@ -125,6 +125,17 @@ def test_execution_has_its_pods_charts(
     assert text.count(" ended: OOMKilled, exit code 137</a>") == SHOWN_AT_MOST, "however many workers it has"
 
 
+def test_execution_without_values_says_so_to_operators_alone(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    connected(runtime, {})
+    path = f"/executions/{running.pk}/"
+    for person, is_told in (("owner", False), ("teammate", False), ("operator", True)):
+        text = get(people, person, path).content.decode()
+        assert ("No charts of its use" in text) is is_told
+        assert "data-chart=" not in text
+
+
 @pytest.mark.parametrize(
     ("known", "problem"), [({}, UNKNOWN), (ClusterUnavailable("no"), SILENT)], ids=["nothing", "an outage"]
 )

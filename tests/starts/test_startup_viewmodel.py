@@ -65,6 +65,16 @@ def test_phases_that_cannot_be_told_apart_are_one_line() -> None:
     ]
 
 
+def test_phases_without_time_share_one_line() -> None:
+    start = replace(COLD, seconds={**COLD.seconds, Phase.SCHEDULING: 0.01, Phase.PULLING: 0}, image_cached=True)
+    shown = waterfall_of(start)
+    assert [bar.word for bar in shown.bars] == ["Waiting for a slot", "Volumes and network", "First answer"]
+    assert shown.instant == "No time: waiting for a node, scheduling and image pull. The image was on the node."
+    page = page_of(replace(start, total=0, seconds={Phase.QUEUED: 0}))
+    assert "<table" not in page
+    assert "No time: waiting for a slot." in page
+
+
 def test_a_new_node_is_told_in_its_parts() -> None:
     start = replace(COLD, seconds={Phase.NODE_WAIT: 78}, node_started=True, node_decision=10, node_joining=19)
     (bar,) = waterfall_of(start).bars

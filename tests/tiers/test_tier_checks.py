@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 
 from dashboard.shell.fragments import render_fragment
 from dashboard.tiers.viewmodels.tierchecks import TierCheck, tier_check
-from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
+from dashboard.usage.viewmodels.sizehints import SizeFacts, size_notes
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.kube.objects import Taint
 from grid.tiers.rightsize import SizedTier, SmallerTier
@@ -105,15 +105,18 @@ NOTES = {
 }
 
 
+def notes_of(name: str, execution_id: str, *, workspace_id: str = "", is_owner: bool = True) -> str:
+    """Return both places of the note, the one by the status first."""
+    notes = size_notes(NOTES[name], execution_id=execution_id, workspace_id=workspace_id, is_owner=is_owner)
+    return "".join(render_fragment(note, now=MOMENT) for note in notes)
+
+
 @pytest.mark.parametrize("name", NOTES)
 def test_how_the_note_of_an_ended_run_looks(name: str) -> None:
-    note = size_note(NOTES[name], execution_id="abcd2345ef", workspace_id="", is_owner=True)
-    assert_golden(f"size-note-{name}", render_fragment(note, now=MOMENT))
+    assert_golden(f"size-note-{name}", notes_of(name, "abcd2345ef"))
 
 
 def test_only_owner_gets_link_and_workspace_is_resumed() -> None:
     for name in ("smaller", "out-of-memory"):
-        resumed = size_note(NOTES[name], execution_id="e", workspace_id="w1", is_owner=True)
-        assert 'href="/workspaces/w1/resume/?tier=' in render_fragment(resumed, now=MOMENT)
-        theirs = size_note(NOTES[name], execution_id="e", workspace_id="w1", is_owner=False)
-        assert "<a " not in render_fragment(theirs, now=MOMENT)
+        assert 'href="/workspaces/w1/resume/?tier=' in notes_of(name, "e", workspace_id="w1")
+        assert "<a " not in notes_of(name, "e", workspace_id="w1", is_owner=False)

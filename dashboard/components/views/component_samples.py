@@ -227,4 +227,4 @@ def _size_notes() -> list[tuple[str, object]]:
         "out-of-memory-largest": short,
     }
     launched: dict[str, Any] = {"execution_id": "sample1", "workspace_id": "", "is_owner": True}
-    return [(f"size-{name}", size_note(fact, **launched).context) for name, fact in facts.items()]
+    return [(f"size-{name}", size_note(fact, **launched)) for name, fact in facts.items()]

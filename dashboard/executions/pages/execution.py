@@ -34,7 +34,7 @@ from dashboard.shell.viewmodels.states import kind_name, state_status
 from dashboard.starts.expected_waits import EXPECTED, stands_still
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu
-from dashboard.usage.viewmodels.sizehints import size_note
+from dashboard.usage.viewmodels.sizehints import size_notes
 from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.startup import StartFacts, start_phases
@@ -176,7 +176,7 @@ def execution_fragments(
         actions(record, viewer, is_ready=shown.pod is not None and is_ready(shown.pod)),
         steps(record),
         waterfall(_start(record, shown, events, now), record.usual_start, is_final=record.is_final),
-        size_note(used, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch),
+        *size_notes(used, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch),
         short_of_cpu(victim, record.kind, is_owner=viewer.is_owner, sees_all=viewer.sees_all),
         facts(record, viewer, pods=links, node=node, workers=shown.workers, now=now),
         run_files(

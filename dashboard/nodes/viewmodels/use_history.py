@@ -142,7 +142,8 @@ def use_section(
     """Return the section. `known` is None without Prometheus; `query` is the rest of the page's query."""
     if known is None:
         return UseSection(_("Use over time"), "", (), (), (), (), problem)
-    shown = [chart for chart in _CHARTS if chart.is_always_shown or any(_is_known(line, known) for line in chart.lines)]
+    measured = [chart for chart in _CHARTS if any(_is_known(line, known) for line in chart.lines)]
+    shown = measured or [chart for chart in _CHARTS if chart.is_always_shown]
     tabs = [RangeTab(RANGE_TITLES[name], "?" + urlencode({**query, "range": name}), name == range) for name in RANGES]
     return UseSection(
         title=_("Use in {range}", range=RANGE_WORDS[range]),

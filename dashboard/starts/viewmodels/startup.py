@@ -12,6 +12,7 @@ from grid.diagnosis.startup import Phase, StartPhases
 # Fewer starts than these say nothing about what is usual.
 ENOUGH = 5
 _SLOW_FACTOR, _SLOW_SECONDS = 2.0, 10.0
+_INSTANT_SECONDS = 0.05  # less is shown as 0
 PHASE_WORDS = {
     Phase.QUEUED: _("Waiting for a slot"),
     Phase.CLUSTER_WAIT: _("Waiting for its cluster"),
@@ -73,6 +74,7 @@ class Waterfall:
     sentence: str
     basis: str
     bars: tuple[StartBar, ...]
+    instant: str = ""  # the phases that took no time, in one line
 
 
 def of_phases(phases: StartPhases) -> StartMeasures:
@@ -101,7 +103,9 @@ def waterfall(start: StartMeasures | None, usual: UsualStart, *, is_final: bool)
     if start is not None:
         basis = _("“Usually” is the median of the newest {count} starts of this tier and environment.")
         basis = basis.format(count=usual.count) if usual.count >= ENOUGH else ""
-        shown = Waterfall(_sentence(start, usual, is_final=is_final), basis, tuple(_bars(start, usual)))
+        shown = Waterfall(
+            _sentence(start, usual, is_final=is_final), basis, tuple(_bars(start, usual)), _instant(start)
+        )
     return Fragment("startup", "starts/fragments/startup.html", shown)
 
 
@@ -156,6 +160,8 @@ def _sentence(start: StartMeasures, usual: UsualStart, *, is_final: bool) -> str
 def _bars(start: StartMeasures, usual: UsualStart) -> Iterator[StartBar]:
     at = 0.0
     for phases, seconds in _lines(start):
+        if _is_instant(phases, seconds, start):
+            continue
         known = [usual.seconds[phase] for phase in phases if phase in usual.seconds]
         usually = sum(known) if usual.count >= ENOUGH and len(known) == len(phases) else None
         is_slow = usually is not None and seconds > max(_SLOW_FACTOR * usually, usually + _SLOW_SECONDS)
@@ -171,6 +177,20 @@ def _bars(start: StartMeasures, usual: UsualStart) -> Iterator[StartBar]:
             is_open=start.open_phase in phases,
         )
         at += width
+
+
+def _is_instant(phases: Sequence[Phase], seconds: float, start: StartMeasures) -> bool:
+    return seconds < _INSTANT_SECONDS and start.open_phase not in phases
+
+
+def _instant(start: StartMeasures) -> str:
+    """Return "No time: scheduling and image pull. The image was on the node."."""
+    lines = [(phases, seconds) for phases, seconds in _lines(start) if _is_instant(phases, seconds, start)]
+    if not lines:
+        return ""
+    notes = [note for phases, seconds in lines for phase in phases if (note := _note(phase, start, seconds))]
+    names = listed(_lowered(PHASE_WORDS[phase]) for phases, _seconds in lines for phase in phases)
+    return " ".join([_("No time: {phases}.", phases=names), *notes])
 
 
 def _word(phases: Sequence[Phase]) -> str:

@@ -55,14 +55,21 @@ def launch_hint(smaller: SmallerTier, current: SizedTier, *, runs: str) -> SizeH
     return SizeHint(smaller.tier.id, smaller.tier.name, _smaller_sentence(smaller, current, which))
 
 
-def size_note(facts: SizeFacts | None, *, execution_id: str, workspace_id: str, is_owner: bool) -> Fragment:
-    """Return the note as a region that is always there; only the owner gets the link to launch again."""
-    note = SizeNote()
+def size_notes(facts: SizeFacts | None, *, execution_id: str, workspace_id: str, is_owner: bool) -> list[Fragment]:
+    """Return the note's two places on the page: a problem stands by the status, what was used by the charts; the other one is empty."""
+    note = size_note(facts, execution_id=execution_id, workspace_id=workspace_id, is_owner=is_owner)
+    by_status, by_charts = (note, SizeNote()) if note.is_problem else (SizeNote(), note)
+    template = "usage/fragments/size_note.html"
+    return [Fragment("size", template, by_status), Fragment("peak", template, by_charts)]
+
+
+def size_note(facts: SizeFacts | None, *, execution_id: str, workspace_id: str, is_owner: bool) -> SizeNote:
+    """Return the note, empty when nothing is known; only the owner gets the link to launch again."""
     if facts is not None and facts.ran_out_of_memory:
-        note = _out_of_memory(facts, execution_id, workspace_id, is_owner=is_owner)
-    elif facts is not None and facts.memory_peak:
-        note = _used(facts, execution_id, workspace_id, is_owner=is_owner)
-    return Fragment("size", "usage/fragments/size_note.html", note)
+        return _out_of_memory(facts, execution_id, workspace_id, is_owner=is_owner)
+    if facts is not None and facts.memory_peak:
+        return _used(facts, execution_id, workspace_id, is_owner=is_owner)
+    return SizeNote()
 
 
 def _out_of_memory(facts: SizeFacts, execution_id: str, workspace_id: str, *, is_owner: bool) -> SizeNote:

@@ -127,7 +127,7 @@ def test_log_is_on_the_page_at_once_and_before_the_history(
 ) -> None:
     for address in ("", "?tab=events", "?tab=log"):
         page = text(people.teammate, running, address)
-        places = [page.index(f'id="{name}"') for name in ("head", "actions", "log", "history-title", "facts")]
+        places = [page.index(f'id="{name}"') for name in ("head", "actions", "log", "history-title")]
         assert places == sorted(places)
         assert f'id="{"events" if address == "?tab=events" else "timeline"}"' in page
 

@@ -33,7 +33,7 @@ _FAULTS = """([LEAST, LONGEST]) => {
     if (parseFloat(style.fontSize) && parseFloat(style.fontSize) < LEAST) found.add(`${style.fontSize}: ${text.trim().slice(0, 40)}`);
     if (element.closest("pre, code, .mono, .log")) continue;
     for (const word of text.matchAll(/[\\p{L}\\p{N}]+/gu)) {
-      if (word[0].length > LONGEST) continue;
+      if (word[0].length > LONGEST || /\\p{Script=Han}/u.test(word[0])) continue;  // Chinese may break after any character
       const range = document.createRange();
       range.setStart(node, word.index);
       range.setEnd(node, word.index + word[0].length);

@@ -42,7 +42,7 @@ def test_those_who_spend_see_a_budget_that_admins_set(visit: Visit, spending: No
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The budget of Customer churn is saved.")).to_be_visible()
     member.reload()
-    expect(member.get_by_text("Not accepted now")).to_be_visible()
+    expect(member.get_by_text("Not accepted now", exact=True)).to_be_visible()
     look_on_screens(member, "budget-used-up")
 
 
